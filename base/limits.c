@@ -2,6 +2,7 @@
 /* limits: see limits.h. */
 #include "base/limits.h"
 
+#include <fcntl.h>
 #include <limits.h>
 
 int
@@ -11,6 +12,15 @@ hp_limits_descriptors(void)
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT_MAX)
         return INT_MAX;
     return (int)limit.rlim_cur;
+}
+
+int
+hp_limits_left(int most)
+{
+    int left = 0;
+    for (int fd = hp_limits_descriptors() - 1; fd >= 0 && left < most; fd--)
+        left += fcntl(fd, F_GETFD) < 0;
+    return left;
 }
 
 int

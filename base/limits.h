@@ -11,6 +11,9 @@
 /* The soft limit; INT_MAX where there is none, or where it cannot be read. */
 int hp_limits_descriptors(void);
 
+/* How many descriptors this process may still open, counted up to `most`. Opens none. */
+int hp_limits_left(int most);
+
 /*
  * Raises the soft limit to the hard one. Returns 1 if the limit is now another one: *before (may be NULL) is what it
  * was, for child processes that are to have it. Returns 0 if nothing was changed.

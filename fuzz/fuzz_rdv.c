@@ -11,6 +11,7 @@
 #include "base/wire.h"
 #include "fuzz/fuzz.h"
 #include "lib/peer_heartbeat.h"
+#include "rendezvous/admission.h"
 #include "rendezvous/job.h"
 
 #include <string.h>
@@ -141,7 +142,7 @@ static void
 enter(incoming *v, uint32_t rank, uint32_t world, uint64_t parent)
 {
     hp_hello hello = {.comm = parent, .my_rank = rank, .world = world};
-    if (v->present || hp_job_judge(job, &hello) != HP_OK)
+    if (v->present || hp_admission_judge(job, &hello, 0, now) != HP_OK)
         return;
     memset(v, 0, sizeof(*v));
     v->present = 1;

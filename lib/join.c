@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/interrupt.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/processors.h"
@@ -14,6 +15,7 @@
 #include "lib/name.h"
 #include "lib/outward.h"
 #include "lib/progress.h"
+#include "lib/server_thread.h"
 #include "lib/staging.h"
 #include "lib/vitals.h"
 #include "net/interface.h"
@@ -27,6 +29,8 @@
 #include <unistd.h>
 
 enum { REPORT_MS = 300, UNANSWERED_MS = 5000 };
+enum { OWN_FDS = 6 };    /* a communicator's descriptors besides its links: the loop's, and the way to the server */
+enum { SPARE_FDS = 16 }; /* what it leaves to the next one, besides its ranks' ways to a server in this process */
 
 static void
 kick(void *arg)
@@ -237,10 +241,33 @@ run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
     }
 }
 
+/*
+ * A rank without descriptors could tell nobody why its next communicator fails, and the others would wait for it. So this one
+ * fails, on all ranks, unless it leaves enough for the next one to get as far as here.
+ */
+static hoop_result
+check_descriptors(const hoop_comm *comm, hoop_error *error)
+{
+    int links = 2 * (int)(comm->channels * hp_config_number(&comm->config, HP_SET_stripes));
+    int wanted = links + SPARE_FDS + (hp_server_thread_is_here() ? comm->size : 0);
+    if (hp_limits_left(wanted) == wanted)
+        return HOOP_SUCCESS;
+    hp_err_set(
+        error, HOOP_ERR_SYSTEM,
+        "too few descriptors are left: the limit (RLIMIT_NOFILE) is %d, a communicator takes %d, and %d more where "
+        "its server runs; raise \"ulimit -n\"",
+        hp_limits_descriptors(), OWN_FDS + links, comm->size);
+    error->sys_errno = EMFILE;
+    error->rank = comm->rank;
+    return error->code;
+}
+
 static hoop_result
 open_links(hoop_comm *comm, hoop_error *error)
 {
-    hoop_result result;
+    hoop_result result = check_descriptors(comm, error);
+    if (result != HOOP_SUCCESS)
+        return result;
     comm->state = HP_COMM_CONNECTING;
     for (uint32_t c = 0; c < comm->channels; c++) {
         if (!hp_channel_in(comm->channel[c], 1) || !hp_channel_out(comm->channel[c], 1))

@@ -17,6 +17,7 @@
 #include "lib/progress.h"
 #include "lib/recorder.h"
 #include "lib/registry.h"
+#include "lib/server_thread.h"
 #include "lib/vitals.h"
 #include "lib/work_pool.h"
 
@@ -169,6 +170,7 @@ hp_leave_failed(hoop_comm *comm, const hoop_error *cause)
     outgoing.reporter = comm->rank;
     hp_membership_abort(hp_client_membership(comm->client), &outgoing);
     hp_loop_run(comm->loop, 0);
+    hp_server_thread_deliver();
 }
 
 void

@@ -9,8 +9,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-enum { CLOSE_MS = 1000, LOOK_MS = 10 };
+enum { CLOSE_MS = 1000, LOOK_MS = 10, POLL_US = 1000 };
 enum { REST_MS = 1000 }; /* a fork waits no longer: the program's own log function may wait for the fork */
 
 typedef struct server_thread {
@@ -118,6 +119,15 @@ hp_server_thread_addr(void)
     return current ? hp_server_addr(current->server) : NULL;
 }
 
+int
+hp_server_thread_is_here(void)
+{
+    hp_server_thread_lock();
+    int here = current != NULL;
+    hp_server_thread_unlock();
+    return here;
+}
+
 void
 hp_server_thread_announce(const hp_addr *announced, const hp_addr *own)
 {
@@ -179,6 +189,22 @@ hp_server_thread_after_fork(void)
         pthread_mutex_unlock(&t->mutex);
     }
     pthread_mutex_unlock(&lock);
+}
+
+static int
+has_delivered(void)
+{
+    hp_server_thread_before_fork(); /* the thread has read what was sent to it before this */
+    int whole = !current || (current->rests && hp_server_is_closed(current->server));
+    hp_server_thread_after_fork();
+    return whole;
+}
+
+void
+hp_server_thread_deliver(void)
+{
+    for (uint64_t until = hp_now() + CLOSE_MS * HP_MS; !has_delivered() && hp_now() < until;)
+        usleep(POLL_US);
 }
 
 void

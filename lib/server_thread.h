@@ -24,11 +24,18 @@ const hp_addr *hp_server_thread_addr(void); /* where it listens; NULL: there is 
 void hp_server_thread_announce(const hp_addr *announced, const hp_addr *own);
 /* If `server` is where this process's server is announced, it becomes its own address. Takes the lock. */
 void hp_server_thread_come_home(hp_addr *server);
-void hp_server_thread_stop(void); /* waits until the thread has ended; none is fine */
+int hp_server_thread_is_here(void); /* whether this process has a server. Takes the lock. */
+void hp_server_thread_stop(void);   /* waits until the thread has ended; none is fine */
 
 /* Around a fork; forked in the child, instead of after_fork: frees nothing, and there is no server. */
 void hp_server_thread_before_fork(void);
 void hp_server_thread_after_fork(void);
 void hp_server_thread_forked(void);
+
+/*
+ * Until the hosts of its ranks have what this process's server has to tell them, for at most a second: the process may end
+ * next. No server is fine. Takes the lock.
+ */
+void hp_server_thread_deliver(void);
 
 #endif

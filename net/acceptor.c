@@ -14,6 +14,7 @@
 #include "net/alarm.h"
 #include "net/handshake_io.h"
 #include "net/socket.h"
+#include "net/spare.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -40,6 +41,7 @@ struct hp_acceptor {
     uint64_t sweep;          /* when to check for missed deadlines */
     uint64_t resume;         /* when to accept again; HP_NEVER: accepting was not paused */
     int lacking;             /* accepts in a row that failed for want of descriptors or memory */
+    hp_spare spare;          /* for an owner that has to tell the connection for which none is left */
     int inside, dead;        /* dead: freed inside an owner's function; taken down when that returns */
     int world;
     hp_candidates candidates;
@@ -203,17 +205,13 @@ receive(hp_acceptor *acceptor, hp_pending *pending, const hp_keys *keys, const h
 {
     uint8_t nonce[32];
     struct epoll_event event = {.events = EPOLLIN};
-    hp_candidate *candidate = acceptor->dead ? NULL : hp_alloc(1, sizeof(*candidate));
-    if (!candidate || hp_random(nonce, sizeof(nonce), NULL) != HOOP_SUCCESS) {
-        free(candidate);
+    hp_candidate *candidate = NULL;
+    if (!acceptor->dead && hp_random(nonce, sizeof(nonce), NULL) == HOOP_SUCCESS)
+        candidate = hp_candidate_new(&pending->incoming, keys, expendable);
+    if (!candidate) {
         close_incoming(acceptor, &pending->incoming);
         return;
     }
-    candidate->incoming = pending->incoming;
-    candidate->incoming.is_candidate = 1;
-    candidate->greeted = hp_now();
-    candidate->expendable = expendable;
-    candidate->keys = hp_keys_hold(keys);
     candidate->events = EPOLLIN;
     hp_candidates_add(&acceptor->candidates, candidate);
     event.data.ptr = &candidate->incoming;
@@ -348,8 +346,8 @@ on_alarm(hp_acceptor *acceptor)
 
 /* --- accepting --- */
 
-static const char *const few_descriptors =
-    "it is not authenticated, and few descriptors are left (raise \"ulimit -n\")";
+static const char few_descriptors[] = "it is not authenticated, and few descriptors are left (raise \"ulimit -n\")";
+static const char few_resources[] = "it is not authenticated, and this machine has no resources for more connections";
 
 /* Closes a candidate that will be refused, else the oldest pending connection. Returns 0 if there is neither. */
 static int
@@ -395,15 +393,14 @@ admit(hp_acceptor *acceptor, int fd, const hp_addr *peer)
 }
 
 /*
- * The process has no descriptor for the next connection. The oldest pending one is closed for it; if there is none,
- * the new one waits in the kernel's queue, and its rank sees a host that does not answer in time.
+ * The process has no descriptor for the next connection. The oldest pending one is closed for it, or the spare one; if there
+ * is none, the new one waits in the kernel's queue, and its rank sees a host that does not answer in time.
  */
 static void
 out_of_descriptors(hp_acceptor *acceptor, int number)
 {
-    static const char *const nothing =
-        "it is not authenticated, and this machine has no resources for more connections";
-    if (make_room(acceptor, number == EMFILE ? few_descriptors : nothing))
+    if (make_room(acceptor, number == EMFILE ? few_descriptors : few_resources) ||
+        hp_spare_give(&acceptor->spare, hp_alarm_time(&acceptor->alarm)))
         return;
     if (!acceptor->lacking)
         hp_log_queue_add(acceptor->log_queue, "acceptor: descriptors", HP_LOG_WARN,
@@ -416,12 +413,6 @@ out_of_descriptors(hp_acceptor *acceptor, int number)
         acceptor->owner.starved(acceptor->owner.arg, number);
 }
 
-static int
-is_short(int number)
-{
-    return number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS;
-}
-
 /* An accept without a descriptor fails even if no connection waits, so only the first failure of a turn counts. */
 static void
 accept_some(hp_acceptor *acceptor)
@@ -431,10 +422,11 @@ accept_some(hp_acceptor *acceptor)
         int fd = hp_sock_accept(acceptor->listener, &peer);
         if (fd >= 0) {
             acceptor->lacking = 0;
+            hp_spare_was_enough(&acceptor->spare);
             admit(acceptor, fd, &peer);
-        } else if (i == 0 && is_short(errno)) {
+        } else if (i == 0 && hp_spare_is_short(errno)) {
             out_of_descriptors(acceptor, errno);
-        } else if (errno == EAGAIN || is_short(errno)) {
+        } else if (errno == EAGAIN || hp_spare_is_short(errno)) {
             break;
         }
     }
@@ -449,7 +441,7 @@ accept_some(hp_acceptor *acceptor)
 static void
 close_own(const hp_acceptor *acceptor)
 {
-    int fds[] = {acceptor->epoll, acceptor->alarm.fd};
+    int fds[] = {acceptor->epoll, acceptor->alarm.fd, acceptor->spare.fd};
     hp_socket_close(acceptor->listener);
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] >= 0)
@@ -531,6 +523,8 @@ set_up(hp_acceptor *acceptor, hp_loop *loop, const hp_addr *addr, const hp_ports
         return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot open the descriptors that a listener needs");
     set_interest(acceptor, &acceptor->listener, EPOLL_CTL_ADD, EPOLLIN);
     set_interest(acceptor, &acceptor->alarm.fd, EPOLL_CTL_ADD, EPOLLIN);
+    if (!acceptor->owner.starved)
+        hp_spare_hold(&acceptor->spare);
     if (loop) {
         acceptor->watch = hp_watch_new(loop, acceptor->epoll, on_ready, acceptor);
         if (!acceptor->watch)
@@ -562,7 +556,7 @@ hp_acceptor_new(hp_loop *loop, const hp_addr *addr, const hp_ports *ports, const
         acceptor->options = *options;
     acceptor->timeout = TIMEOUT;
     acceptor->sweep = acceptor->resume = HP_NEVER;
-    acceptor->listener = acceptor->epoll = acceptor->alarm.fd = -1;
+    acceptor->listener = acceptor->epoll = acceptor->alarm.fd = acceptor->spare.fd = -1;
     hp_pending_pool_init(&acceptor->pending, world);
     hp_acceptor_expect(acceptor, world);
     if (set_up(acceptor, loop, addr, ports, error) == HOOP_SUCCESS)
@@ -581,6 +575,12 @@ const hp_addr *
 hp_acceptor_addr(const hp_acceptor *acceptor)
 {
     return &acceptor->addr;
+}
+
+uint64_t
+hp_acceptor_lacks(hp_acceptor *acceptor)
+{
+    return hp_spare_lacking(&acceptor->spare, hp_alarm_time(&acceptor->alarm));
 }
 
 void

@@ -35,7 +35,8 @@ typedef struct hp_acceptor_owner {
     void (*enter)(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr *peer);
     /*
      * Two accepts in a row failed with `number` (EMFILE, ENFILE ...), and no pending connection could be closed
-     * instead. The acceptor goes on trying. May be NULL: it is logged only.
+     * instead. The acceptor goes on trying. May be NULL: then it keeps one descriptor for a connection that the owner lets
+     * in and sends away (hp_acceptor_lacks).
      */
     void (*starved)(void *arg, int number);
     /*
@@ -63,6 +64,12 @@ int hp_acceptor_fd(
 void hp_acceptor_tune(const hp_acceptor *acceptor); /* sets the listener's options; may log */
 /* Does a bounded part of the work. Never blocks, and logs nothing itself. */
 void hp_acceptor_serve(hp_acceptor *acceptor, hp_log_queue *log_queue);
+
+/*
+ * For how long the process has had no descriptor for one more connection, so that the latest has the one kept for this;
+ * 0: there is one. The owner asks now and then, so that the acceptor has one again. Only if `starved` is NULL.
+ */
+uint64_t hp_acceptor_lacks(hp_acceptor *acceptor);
 
 /* From now on `world` ranks, perhaps all of one address, may connect. */
 void hp_acceptor_expect(hp_acceptor *acceptor, int world);

@@ -42,6 +42,20 @@ hp_candidates_note(hp_candidates *candidates, const uint8_t m1[HP_M1])
     return 1;
 }
 
+hp_candidate *
+hp_candidate_new(const hp_incoming *incoming, const hp_keys *keys, int expendable)
+{
+    hp_candidate *candidate = hp_alloc(1, sizeof(*candidate));
+    if (!candidate)
+        return NULL;
+    candidate->incoming = *incoming;
+    candidate->incoming.is_candidate = 1;
+    candidate->greeted = hp_now();
+    candidate->expendable = expendable;
+    candidate->keys = hp_keys_hold(keys);
+    return candidate;
+}
+
 void
 hp_candidates_add(hp_candidates *candidates, hp_candidate *candidate)
 {

@@ -35,6 +35,9 @@ int hp_candidates_know(const uint8_t m1[HP_M1], const hp_keys *keys);
 /* Notes the nonce of a HELLO with a right tag. Returns 0 if it was noted before: this HELLO is a copy. */
 int hp_candidates_note(hp_candidates *candidates, const uint8_t m1[HP_M1]);
 
+/* Takes over the connection `incoming`, whose HELLO has just been found right. NULL: out of memory. */
+hp_candidate *hp_candidate_new(const hp_incoming *incoming, const hp_keys *keys, int expendable);
+
 void hp_candidates_add(hp_candidates *candidates, hp_candidate *candidate);
 void hp_candidates_remove(hp_candidates *candidates,
                           hp_candidate *candidate); /* the caller of this function owns it from here on */

@@ -7,8 +7,8 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "net/pending.h"
 #include "rendezvous/absence.h"
+#include "rendezvous/admission.h"
 #include "rendezvous/comeback.h"
 #include "rendezvous/job_events.h"
 #include "rendezvous/notes.h"
@@ -19,10 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    RINGS_PER_RANK = 256,  /* connections of one rank: one for each communicator */
-    JOIN_GROUPS_MAX = 1024 /* join groups of one job at a time, including those that failed and are remembered */
-};
+enum { JOIN_GROUPS_MAX = 1024 }; /* join groups of one job at a time, including those that failed and are remembered */
 
 hp_job *
 hp_job_new(const hp_events *owner, const uint8_t job_id[HP_JOB_ID_BYTES], const char *name, uint64_t comm_seed)
@@ -86,43 +83,12 @@ hp_job_timed(const hp_job *job)
     return 0;
 }
 
-int
-hp_job_expects(const hp_job *job)
-{
-    int proven = HP_PER_ADDRESS + 2 * job->conns;
-    return job->world < proven ? job->world : proven;
-}
-
-static int
-is_full(const hp_job *job, const hp_hello *hello)
-{
-    int64_t world = (int)hello->world > job->world ? (int)hello->world : job->world;
-    return job->conns >= RINGS_PER_RANK * world;
-}
-
 void
 hp_job_mistrust(hp_job *job, const char *address)
 {
     for (hp_join_group *m = job->join_groups; m; m = m->next)
         if (!m->parent)
             hp_join_group_mistrust(m, address);
-}
-
-hp_status
-hp_job_judge(const hp_job *job, const hp_hello *hello)
-{
-    if (hello->world == 0 || hello->world > HP_WORLD_MAX)
-        return HP_BAD_WORLD;
-    if (hello->my_rank != HP_RANK_UNKNOWN && hello->my_rank >= hello->world)
-        return HP_BAD_RANK;
-    if (job && is_full(job, hello))
-        return HP_FULL;
-    if (!job || hello->comm || hello->my_rank == HP_RANK_UNKNOWN)
-        return HP_OK;
-    for (const hp_join_group *m = job->join_groups; m; m = m->next)
-        if (!m->parent && !m->failure.code && hp_join_group_has(m, (int)hello->my_rank))
-            return HP_DUPLICATE;
-    return HP_OK;
 }
 
 void
@@ -338,6 +304,9 @@ admit(hp_job_conn *conn, const hp_join *join, uint64_t now, hoop_error *error)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY,
                           "the rendezvous server is out of memory, or has %d incomplete groups of this job",
                           JOIN_GROUPS_MAX);
+    hoop_error lack;
+    if (!m->failure.code && hp_admission_lacks(conn, &lack))
+        hp_join_group_fail(m, &lack, now); /* all its ranks hear it */
     result = hp_join_group_join(m, conn, join, now, error);
     if (!result)
         conn->join_group = m;

@@ -26,10 +26,6 @@ void hp_job_ended(hp_job *job, int rank, int size, const char *host, uint64_t no
 /* A process at this address has named the job, but has another secret: sentences about missing ranks say so. */
 void hp_job_mistrust(hp_job *job, const char *address);
 
-/* Whether a proven connection may enter; job NULL: it is the job's first. HP_FULL: its ranks cannot need so many. */
-hp_status hp_job_judge(const hp_job *job, const hp_hello *hello);
-/* How many of its ranks may connect at once from one address: as many as it declares, if enough of them are proven. */
-int hp_job_expects(const hp_job *job);
 void hp_job_enter(hp_job *job, hp_job_conn *conn, const hp_hello *hello);
 
 /*

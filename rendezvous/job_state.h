@@ -18,6 +18,7 @@ typedef struct hp_job {
     hp_roster *rosters;
     uint64_t next_comm;
     int conns;
+    uint64_t full_since; /* since when ranks are refused because there are so many; 0: there is room */
     hp_job_watch watch;
     hp_ended ended; /* the first process of the job that has ended, if the owner knows it */
     int world;      /* the largest size that a proven rank has declared */
@@ -26,8 +27,9 @@ typedef struct hp_job {
 /* One control connection. The owner embeds it, and gets its address back as the `peer` of events. */
 typedef struct hp_job_conn {
     hp_job *job;
-    int where; /* HP_BEFORE_JOIN or HP_JOINING; once it has a rank, the roster knows */
-    int done;  /* refused or disconnected: its frames are ignored */
+    int where;   /* HP_BEFORE_JOIN or HP_JOINING; once it has a rank, the roster knows */
+    int done;    /* refused or disconnected: its frames are ignored */
+    int starved; /* set by the owner: no descriptor is left for another one, and this one is let in to hear that */
     uint32_t declared_rank, declared_world;
     uint64_t declared_parent; /* what its HELLO declared; JOIN must declare the same */
     hp_join_group *join_group;

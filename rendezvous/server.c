@@ -8,12 +8,12 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/secmem.h"
 #include "net/acceptor.h"
 #include "net/socket.h"
+#include "rendezvous/admission.h"
 #include "rendezvous/answer.h"
 #include "rendezvous/clock_question.h"
 #include "rendezvous/control_conn.h"
@@ -183,7 +183,7 @@ expect(hp_server *server)
 {
     int world = 0;
     for (const hp_job *job = server->jobs; job; job = job->next)
-        world += world < HP_WORLD_MAX ? hp_job_expects(job) : 0;
+        world += world < HP_WORLD_MAX ? hp_admission_expects(job) : 0;
     hp_acceptor_expect(server->acceptor, world);
 }
 
@@ -286,6 +286,7 @@ on_tick(void *arg)
     server->ticking = 0;
     if (!server->acceptor)
         return; /* it is closed */
+    hp_acceptor_lacks(server->acceptor);
     for (hp_job *job = server->jobs; job; job = job->next)
         hp_job_tick(job, now);
     for (peer *p = server->peers, *next; p; p = next) {
@@ -316,6 +317,21 @@ find_job(const hp_server *server, const uint8_t job_id[HP_JOB_ID_BYTES])
         if (memcmp(job->job_id, job_id, HP_JOB_ID_BYTES) == 0)
             return job;
     return NULL;
+}
+
+static hp_job *
+open_job(hp_server *server, const uint8_t job_id[HP_JOB_ID_BYTES])
+{
+    uint64_t seed;
+    hp_job *job = find_job(server, job_id);
+    if (job || hp_random(&seed, sizeof(seed), NULL))
+        return job;
+    job = hp_job_new(&server->events, job_id, server->options.job, seed);
+    if (job) {
+        job->next = server->jobs;
+        server->jobs = job;
+    }
+    return job;
 }
 
 static const hp_keys *
@@ -355,30 +371,18 @@ on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
 static hp_status
 on_judge(void *arg, const hp_hello *hello, const hp_addr *from, uint32_t *assigned)
 {
-    const hp_server *server = arg;
+    hp_server *server = arg;
     (void)from;
     *assigned = hello->my_rank;
     if (hello->role == HP_ROLE_ASK && hello->my_rank < HP_WORLD_MAX && server->options.knocked)
         server->options.knocked(server->options.arg, (int)hello->my_rank); /* it asks nothing, and closes */
     if (hello->role == HP_ROLE_ASK)
         return hp_inquiry_has_room(server->inquiry) ? HP_OK : HP_BUSY;
-    const hp_job *job = find_job(server, hello->job_id);
-    return job && job->conns >= server->most_conns ? HP_BUSY : hp_job_judge(job, hello);
-}
-
-static hp_job *
-open_job(hp_server *server, const uint8_t job_id[HP_JOB_ID_BYTES])
-{
-    uint64_t seed;
-    hp_job *job = find_job(server, job_id);
-    if (job || hp_random(&seed, sizeof(seed), NULL))
-        return job;
-    job = hp_job_new(&server->events, job_id, server->options.job, seed);
-    if (job) {
-        job->next = server->jobs;
-        server->jobs = job;
-    }
-    return job;
+    hp_job *job = open_job(server, hello->job_id);
+    arm(server);
+    if (job && job->conns >= server->most_conns)
+        return HP_BUSY;
+    return hp_admission_judge(job, hello, hp_acceptor_lacks(server->acceptor), hp_loop_now(server->loop));
 }
 
 static void
@@ -405,6 +409,7 @@ on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_a
     if (keys)
         job->keys = hp_keys_hold(keys);
     hp_job_enter(job, &p->conn, hello);
+    p->conn.starved = hp_acceptor_lacks(server->acceptor) != 0;
     expect(server);
     p->server = server;
     p->since = hp_loop_now(server->loop);
@@ -417,18 +422,6 @@ on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_a
 }
 
 /* --- the server itself --- */
-
-/*
- * One job gets three quarters of the descriptors, so that other jobs find some; all of them if there can be no other.
- */
-static int
-conns_of_a_job(const hp_server_options *options)
-{
-    int limit = hp_limits_descriptors();
-    if ((options->mode == HP_MODE_AUTH && options->secret->of_job) || limit == INT_MAX)
-        return INT_MAX;
-    return limit / 4 * 3;
-}
 
 static hoop_result
 check_mode(const hp_server_options *options, hoop_error *error)
@@ -475,7 +468,7 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
     server->loop = loop;
     server->options = *options;
     server->options.secret = NULL;
-    server->most_conns = conns_of_a_job(options);
+    server->most_conns = options->mode == HP_MODE_AUTH && options->secret->of_job ? INT_MAX : hp_admission_share();
     server->events = (hp_events){server,    on_send,    on_assign,  on_disconnect, on_log, on_warn,
                                  on_failed, on_reached, on_host_of, on_process,    NULL,   on_ended};
     server->tick = hp_timer_new(loop, on_tick, server);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* limits: the soft limit of descriptors is read, raised to the hard one once, and told for child processes. */
+/* limits: the soft limit of descriptors is read, raised to the hard one once, and told for child processes; what is left of it. */
 #include "base/limits.h"
 
 #include "t/tap/tap.h"
+
+#include <unistd.h>
 
 static void
 lower(rlim_t soft, rlim_t hard)
@@ -26,6 +28,13 @@ main(void)
     is_int(96, hp_limits_descriptors(), "and is read as that");
     before = (struct rlimit){1, 1};
     ok(!hp_limits_raise_descriptors(&before) && before.rlim_cur == 1, "a second time nothing is changed or told");
+    is_int(7, hp_limits_left(7), "of many that are left, so many are counted as are asked for");
+    lower(16, 96);
+    int most = hp_limits_left(100), opened = 0;
+    while (dup(0) >= 0)
+        opened++;
+    is_int(opened, most, "what is left can be opened");
+    is_int(0, hp_limits_left(100), "and then nothing is left");
     lower(32, 96);
     ok(hp_limits_raise_descriptors(NULL) && hp_limits_descriptors() == 96, "what it was need not be asked for");
     return 0;

@@ -46,6 +46,7 @@ static struct {
 
 static hp_loop *loop;
 static hp_keys keys, others;
+static char home[24]; /* an address of this scene's own: no other one takes a port that it has closed */
 
 static void
 on_dialled(void *arg, const hp_dial_result *result)
@@ -148,7 +149,7 @@ build(const hp_addr *where)
 {
     hoop_error error;
     hp_addr addr;
-    hp_addr_parse(&addr, "127.0.0.1:0", NULL);
+    hp_addr_parse(&addr, home, NULL);
     memset(&house, 0, sizeof(house));
     house.keys = keys;
     house.policy = (hp_handshake_policy){.my_rank = 4, .world = 8, .comm = 5, .role = HP_ROLE_DATA};
@@ -197,7 +198,7 @@ bring_lout(const char *says, int mute)
     hp_addr addr;
     memset(&lout, 0, sizeof(lout));
     lout.says = says;
-    hp_addr_parse(&addr, "127.0.0.1:0", NULL);
+    hp_addr_parse(&addr, home, NULL);
     lout.fd = hp_sock_listen(&addr, 16, NULL);
     hp_sock_name(lout.fd, &lout.addr, NULL);
     if (mute)
@@ -223,7 +224,7 @@ test_wrong_secret(void)
     uint64_t took = wait_for(&candidate);
     is_int(HOOP_ERR_AUTH, candidate.result.error.code, "a wrong secret");
     const char *text = candidate.result.error.text;
-    ok(strstr(text, "rank 4 (node3) at 127.0.0.1:") && strstr(text, "without an answer within"), "%s", text);
+    ok(strstr(text, "rank 4 (node3) at 127.0.0.") && strstr(text, "without an answer within"), "%s", text);
     ok(took >= 1900 * HP_MS, "is an error at the deadline, since a proxy may do that (%.2f)", (double)took / 1e9);
     ok(candidate.result.error.rank == 4 && !house.judged, "it names the rank; the acceptor's owner was not asked");
     hang_up(&candidate);
@@ -270,7 +271,7 @@ test_refusing(void)
     uint64_t took = wait_for(&candidate);
     is_int(HOOP_ERR_RENDEZVOUS, candidate.result.error.code, "a rank refuses");
     ok(took_about(took, 2, 5), "for long: it is given up (%.3f)", (double)took / 1e9);
-    ok(strstr(candidate.result.error.text, "rank 4 (node3) refuses connections at 127.0.0.1:") &&
+    ok(strstr(candidate.result.error.text, "rank 4 (node3) refuses connections at 127.0.0.") &&
            strstr(candidate.result.error.text, "firewall"),
        "%s", candidate.result.error.text);
     hang_up(&candidate);
@@ -278,7 +279,7 @@ test_refusing(void)
     dial(&candidate, &lout.addr, &hello, &keys, 60 * HP_SEC);
     took = wait_for(&candidate);
     ok(took_about(took, 2, 5), "so is the server of a ring (%.3f)", (double)took / 1e9);
-    ok(strstr(candidate.result.error.text, "no longer listens at 127.0.0.1:"), "%s", candidate.result.error.text);
+    ok(strstr(candidate.result.error.text, "no longer listens at 127.0.0."), "%s", candidate.result.error.text);
     hang_up(&candidate);
     hello.comm = 0;
     dial(&candidate, &lout.addr, &hello, &keys, 5 * HP_SEC);
@@ -321,6 +322,8 @@ test_server_late(void)
 {
     struct candidate candidate;
     hp_hello hello = greeting();
+    bring_lout(NULL, 1);
+    send_lout_away();
     hp_timer *timer = hp_timer_new(loop, build_later, &lout.addr);
     dial(&candidate, &lout.addr, &hello, &keys, 20 * HP_SEC);
     hp_timer_set(timer, 600 * HP_MS);
@@ -406,13 +409,12 @@ test_for_now(void)
 static void
 test_from(void)
 {
-    struct candidate candidate;
+    struct candidate candidate = {.done = 0};
     hp_addr from;
     char text[HP_ADDR_TEXT];
     hp_hello hello = greeting();
     build(NULL);
     hp_addr_parse(&from, "127.0.0.5:99", NULL);
-    candidate = (struct candidate){.done = 0};
     candidate.dial = hp_dial_new(loop, hp_acceptor_addr(house.acceptor), &from, NULL, &keys, &hello, "rank 4", HP_NEVER,
                                  on_dialled, &candidate);
     wait_for(&candidate);
@@ -424,8 +426,7 @@ test_from(void)
                                  on_dialled, &candidate);
     wait_for(&candidate);
     is_int(HOOP_ERR_INVALID_ARGUMENT, candidate.result.error.code, "one that is not ours is not tried again");
-    ok(strstr(candidate.result.error.text, "192.0.2.77 is not an address of this machine") != NULL, "%s",
-       candidate.result.error.text);
+    ok(strstr(candidate.result.error.text, "77 is not an address of this"), "%s", candidate.result.error.text);
     hang_up(&candidate);
     hp_acceptor_free(house.acceptor);
 }
@@ -560,8 +561,7 @@ test_no_descriptors(void)
     if (fork() == 0)
         _exit(lack());
     wait(&status);
-    is_int(0, status,
-           "without descriptors a dial tries for half a second (HOOP_ERR_SYSTEM, EMFILE), or until it has one");
+    is_int(0, status, "without descriptors a dial tries for half a second (EMFILE), or until it has one");
 }
 
 static void
@@ -574,27 +574,27 @@ make_keys(hp_keys *made, uint8_t first)
         bail("no keys");
 }
 
+static void (*const tests[])(void) = {test_wrong_secret, test_silent,   test_deadline, test_refusing,
+                                      test_server_late,  test_refusals, test_for_now,  test_from,
+                                      test_free,         test_fork,     test_many,     test_no_descriptors};
+
+static void
+play(int scene)
+{
+    snprintf(home, sizeof(home), "127.0.0.%d:0", 11 + scene);
+    make_keys(&keys, 0);
+    make_keys(&others, 1);
+    hp_log_level(HP_LOG_NONE);
+    loop = hp_loop_new();
+    tests[scene]();
+    hp_loop_free(loop);
+}
+
 int
 main(void)
 {
     tap_limit(240);
     plan_lazy();
-    make_keys(&keys, 0);
-    make_keys(&others, 1);
-    hp_log_level(HP_LOG_NONE);
-    loop = hp_loop_new();
-    test_wrong_secret();
-    test_silent();
-    test_deadline();
-    test_refusing();
-    test_server_late();
-    test_refusals();
-    test_for_now();
-    test_from();
-    test_free();
-    test_fork();
-    test_many();
-    test_no_descriptors();
-    hp_loop_free(loop);
-    return 0;
+    tap_scenes(sizeof(tests) / sizeof(tests[0]), play);
+    return tap_failures() != 0;
 }

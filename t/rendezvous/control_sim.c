@@ -338,7 +338,7 @@ seat_accept(seat *e)
     control_sim *s = e->sim;
     if (!e->open || e->dialling != 1 || e->dial_at > s->time || s->time < s->server_frozen)
         return;
-    e->status = hp_job_judge(s->job, &e->hello);
+    e->status = hp_admission_judge(s->job, &e->hello, 0, s->time);
     e->dialling = 2;
     e->dial_at = s->time + control_random(s, (uint64_t)s->slow + 1) * HP_MS;
     if (e->status)
@@ -357,7 +357,7 @@ static void
 end_dial(seat *e, uint64_t clock)
 {
     hp_dial_result result = {.fd = -1, .status = e->status, .features = UINT64_MAX};
-    if (e->dialling == 2 && e->dial_at <= e->sim->time && (e->status == HP_FULL || e->status == HP_LATE)) {
+    if (e->dialling == 2 && e->dial_at <= e->sim->time && (e->status == HP_BUSY || e->status == HP_LATE)) {
         e->dialling = 1;
         return;
     }

@@ -349,13 +349,13 @@ test_hello(void)
     uint8_t bytes[HP_CONTROL_MAX];
     sim_open(&s);
     hp_hello hello = {.world = 0};
-    is_int(HP_BAD_WORLD, hp_job_judge(NULL, &hello), "a world of none");
+    is_int(HP_BAD_WORLD, hp_admission_judge(NULL, &hello, 0, s.now), "a world of none");
     hello.world = HP_WORLD_MAX + 1;
-    is_int(HP_BAD_WORLD, hp_job_judge(NULL, &hello), "a world too large");
+    is_int(HP_BAD_WORLD, hp_admission_judge(NULL, &hello, 0, s.now), "a world too large");
     hello = (hp_hello){.world = 4, .my_rank = 4};
-    is_int(HP_BAD_RANK, hp_job_judge(NULL, &hello), "rank 4 of 4");
+    is_int(HP_BAD_RANK, hp_admission_judge(NULL, &hello, 0, s.now), "rank 4 of 4");
     hello.my_rank = HP_RANK_UNKNOWN;
-    is_int(HP_OK, hp_job_judge(s.job, &hello), "no rank yet");
+    is_int(HP_OK, hp_admission_judge(s.job, &hello, 0, s.now), "no rank yet");
     hp_join said = sim_join_of(1, 4, 1), then = sim_join_of(2, 4, 1);
     sim_enter(&s, 0, &said);
     is_int(-1, sim_say(&s, 0, HP_JOIN, bytes, hp_join_put(bytes, &then)), "JOIN must say what HELLO said");

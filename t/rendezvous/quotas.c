@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#define MOMENT (500 * HP_MS)
+
 enum { DAY_MS = 86400000, PER_RANK = 256, MEETINGS = 1024, AHEAD = 64, LIMIT = 160 };
 
 /* A rank that says that it has 65535 others has not brought them. */
@@ -22,41 +24,84 @@ claimed_worlds(void)
     sim s;
     sim_open(&s);
     sim_enter(&s, 0, &join);
-    ok(hp_job_expects(s.job) < 64, "a world of 65536 by one member's word: %d may knock from one address",
-       hp_job_expects(s.job));
-    int before = hp_job_expects(s.job);
+    ok(hp_admission_expects(s.job) < 64, "a world of 65536 by one member's word: %d may knock from one address",
+       hp_admission_expects(s.job));
+    int before = hp_admission_expects(s.job);
     for (int i = 1; i < 20; i++) {
         join = sim_join_of(i, HP_WORLD_MAX, 1);
         sim_enter(&s, i, &join);
     }
-    ok(hp_job_expects(s.job) >= before + 19, "with 19 more members more: %d", hp_job_expects(s.job));
+    ok(hp_admission_expects(s.job) >= before + 19, "with 19 more members more: %d", hp_admission_expects(s.job));
     sim_close(&s);
     join = sim_join_of(0, 3, 1);
     sim_open(&s);
     sim_enter(&s, 0, &join);
-    is_int(3, hp_job_expects(s.job), "never more than the world");
+    is_int(3, hp_admission_expects(s.job), "never more than the world");
     sim_close(&s);
+}
+
+static hp_status
+judged(sim *s, uint32_t world, uint64_t lacking)
+{
+    hp_hello hello = {.my_rank = HP_RANK_UNKNOWN, .world = world};
+    return hp_admission_judge(s->job, &hello, lacking, s->now);
 }
 
 static void
 connections(void)
 {
     hp_hello hello = {.my_rank = HP_RANK_UNKNOWN, .world = 2};
-    static hp_job_conn conns[2 * PER_RANK];
+    static hp_job_conn conns[2 * PER_RANK + 2];
+    hoop_error error;
     int entered = 0;
     sim s;
     sim_open(&s);
-    while (entered < 2 * PER_RANK && hp_job_judge(s.job, &hello) == HP_OK)
+    while (entered < 2 * PER_RANK && judged(&s, 2, 0) == HP_OK)
         hp_job_enter(s.job, &conns[entered++], &hello);
     is_int(2 * PER_RANK, entered, "a job of two ranks has %d connections", 2 * PER_RANK);
-    is_int(HP_FULL, hp_job_judge(s.job, &hello), "and no more");
-    hello.world = 3;
-    is_int(HP_OK, hp_job_judge(s.job, &hello), "one of three has more");
+    ok(!hp_admission_lacks(&conns[entered - 1], &error), "and the last one has a place");
+    is_int(HP_BUSY, judged(&s, 2, 0), "the next one must wait for a moment: others may just be leaving");
+    is_int(HP_OK, judged(&s, 3, 0), "one of three has more");
     hp_job_lost(&conns[0], NULL, s.now);
-    hello.world = 2;
-    is_int(HP_OK, hp_job_judge(s.job, &hello), "a place that is left is free");
-    for (int i = 1; i < entered; i++)
+    s.now += MOMENT;
+    is_int(HP_OK, judged(&s, 2, 0), "a place that is left is free");
+    hp_job_enter(s.job, &conns[0], &hello);
+    is_int(HP_BUSY, judged(&s, 2, 0), "and when it is taken, one waits a moment again");
+    s.now += MOMENT;
+    for (; entered < 2 * PER_RANK + 2; entered++) {
+        is_int(HP_OK, judged(&s, 2, 0), "who has waited is let in,");
+        hp_job_enter(s.job, &conns[entered], &hello);
+        ok(hp_admission_lacks(&conns[entered], &error) && strstr(error.text, "256 communicators"), "to hear: %s",
+           error.text);
+    }
+    is_int(HP_FULL, judged(&s, 2, 0), "but not more than one of each rank");
+    for (int i = 0; i < entered; i++)
         hp_job_lost(&conns[i], NULL, s.now);
+    sim_close(&s);
+}
+
+/* Two ranks wait, and the server has no descriptor for the third: all of them hear the limit. */
+static void
+no_descriptors(void)
+{
+    hp_join join = sim_join_of(0, 3, 1);
+    uint8_t bytes[HP_CONTROL_MAX];
+    sim s;
+    sim_open(&s);
+    is_int(HP_BUSY, judged(&s, 3, 1), "the server has just found no descriptor: a rank must wait for a moment");
+    is_int(HP_BUSY, judged(&s, 3, MOMENT - 1), "for half a second");
+    is_int(HP_OK, judged(&s, 3, MOMENT), "then it is let in");
+    sim_join(&s, 0, &join);
+    join = sim_join_of(1, 3, 1);
+    sim_join(&s, 1, &join);
+    join = sim_join_of(2, 3, 1);
+    sim_enter(&s, 2, &join);
+    s.conns[2].conn.starved = 1;
+    sim_say(&s, 2, HP_JOIN, bytes, hp_join_put(bytes, &join));
+    for (int i = 0; i < 3; i++)
+        ok(s.conns[i].causes == 1 && s.conns[i].cause_type == HP_REFUSED && s.conns[i].cause.code == HOOP_ERR_SYSTEM &&
+               strstr(s.conns[i].cause.text, "RLIMIT_NOFILE"),
+           "rank %d: %s", i, s.conns[i].cause.text);
     sim_close(&s);
 }
 
@@ -188,6 +233,7 @@ main(void)
     plan_lazy();
     claimed_worlds();
     connections();
+    no_descriptors();
     patience();
     join_groups();
     unknown_parents();

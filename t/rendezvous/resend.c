@@ -154,19 +154,32 @@ is_told(event what, const char *part)
     return good;
 }
 
+static const struct {
+    event event;
+    const char *verdict, *text;
+} pictures[] = {
+    {ABORT, "its GPU is out of order", "a cause told to a line that was reset is told again"},
+    {LOST, "the connection between rank 1 (node2) and rank 2 (node3) broke", "so is a loss"},
+    {FOUND, "", "unless the connection stands again"},
+    {UNSTARTED, "rank 1 (node2) could not start operation 1", "so is a call that was refused"},
+    {STARTED, "", "unless the rank has started one"},
+    {PASSED, "", "even if nobody has said so"},
+    {REFUSED, "its GPU is out of order", "so is a split that a rank does not come to"},
+    {NAMED, "", "so is the communicator's name"},
+    {CALLS_NAMED, "", "and so are names of calls"},
+};
+
+static void
+play(int scene)
+{
+    ok(is_told(pictures[scene].event, pictures[scene].verdict), "%s", pictures[scene].text);
+}
+
 int
 main(void)
 {
     plan_lazy();
     tap_limit(240);
-    ok(is_told(ABORT, "its GPU is out of order"), "a cause told to a line that was reset is told again");
-    ok(is_told(LOST, "the connection between rank 1 (node2) and rank 2 (node3) broke"), "so is a loss");
-    ok(is_told(FOUND, ""), "unless the connection stands again");
-    ok(is_told(UNSTARTED, "rank 1 (node2) could not start operation 1"), "so is a call that was refused");
-    ok(is_told(STARTED, ""), "unless the rank has started one");
-    ok(is_told(PASSED, ""), "even if nobody has said so");
-    ok(is_told(REFUSED, "its GPU is out of order"), "so is a split that a rank does not come to");
-    ok(is_told(NAMED, ""), "so is the communicator's name");
-    ok(is_told(CALLS_NAMED, ""), "and so are names of calls");
+    tap_scenes(sizeof(pictures) / sizeof(pictures[0]), play);
     return tap_failures() != 0;
 }

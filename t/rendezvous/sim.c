@@ -184,7 +184,7 @@ sim_enter(sim *s, int g, const hp_join *join)
     hp_hello hello = {.comm = join->parent,
                       .my_rank = rank < 0 ? HP_RANK_UNKNOWN : (uint32_t)rank,
                       .world = (uint32_t)(join->parent ? join->parent_size : join->size)};
-    hp_status status = hp_job_judge(s->job, &hello);
+    hp_status status = hp_admission_judge(s->job, &hello, 0, s->now);
     if (status)
         return (int)status;
     drop_ring(&s->conns[g]);
@@ -276,7 +276,7 @@ sim_return(sim *s, int g, const sim_conn *was, uint64_t completed)
                     .agree_n = 8};
     hp_hello hello = {.comm = ring->comm, .my_rank = (uint32_t)was->rank, .world = (uint32_t)ring->size};
     size_t n = hp_join_put(bytes, &join);
-    if (hp_job_judge(s->job, &hello))
+    if (hp_admission_judge(s->job, &hello, 0, s->now))
         return -1;
     if (conn == was)
         conn->causes = conn->go = conn->disconnected = 0;

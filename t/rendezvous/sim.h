@@ -6,6 +6,7 @@
 #ifndef T_SIM_JOB_H
 #define T_SIM_JOB_H
 
+#include "rendezvous/admission.h"
 #include "rendezvous/job.h"
 #include "rendezvous/registration.h"
 

@@ -36,6 +36,8 @@ done
 echo $n
 END
 chmod +x rank forest
+rank=$tmp/rank forest=$tmp/forest
+export rank
 running()
 {
     case $(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null) in
@@ -44,7 +46,7 @@ running()
 }
 ended() { ! running "$1"; }
 started_all() { [ "$(wc -l 2>/dev/null <pids)" -ge "$1" ]; }
-none_left() { [ "$(./forest)" = 0 ]; }
+none_left() { [ "$("$forest")" = 0 ]; }
 
 # launch WANTED ARGUMENT...: starts hooprun, waits for so many processes; its id is in $started
 launch()
@@ -57,103 +59,141 @@ launch()
 }
 
 rounds=$([ -n "${HOOP_TEST_FULL:-}" ] && echo 20 || echo 1)
-for signal in $(for round in $(seq "$rounds"); do echo INT:130 TERM:143 HUP:129; done); do
-    launch 12 -n 3 ./rank
-    kill -"${signal%:*}" "$started"
+told()
+{
+    for signal in $(for round in $(seq "$rounds"); do echo INT:130 TERM:143 HUP:129; done); do
+        launch 12 -n 3 "$rank"
+        kill -"${signal%:*}" "$started"
+        wait "$started"
+        is "${signal#*:}" $? "${signal%:*}: exit status"
+        ok "${signal%:*}: nothing is left" none_left
+        like "^hooprun: SIG${signal%:*}; stopping 3 ranks" "$(cat err)" "${signal%:*}: said"
+    done
+}
+
+stubborn()
+{
+    launch 8 -n 2 "$rank" stubborn
+    begin=$(cut -d. -f1 /proc/uptime)
+    kill -INT "$started"
     wait "$started"
-    is "${signal#*:}" $? "${signal%:*}: exit status"
-    ok "${signal%:*}: nothing is left" none_left
-    like "^hooprun: SIG${signal%:*}; stopping 3 ranks" "$(cat err)" "${signal%:*}: said"
-done
+    is 130 $? 'ranks that ignore TERM: exit status'
+    took=$(($(cut -d. -f1 /proc/uptime) - begin))
+    ok 'they got five seconds' test $took -ge 4 -a $took -le $((8 + room))
+    ok 'nothing is left' none_left
+}
 
-launch 8 -n 2 ./rank stubborn
-begin=$(cut -d. -f1 /proc/uptime)
-kill -INT "$started"
-wait "$started"
-is 130 $? 'ranks that ignore TERM: exit status'
-took=$(($(cut -d. -f1 /proc/uptime) - begin))
-ok 'they got five seconds' test $took -ge 4 -a $took -le $((8 + room))
-ok 'nothing is left' none_left
+told_twice()
+{
+    launch 8 -n 2 "$rank" stubborn
+    kill -INT "$started"
+    await grep -q once err
+    kill -INT "$started"
+    begin=$(cut -d. -f1 /proc/uptime)
+    wait "$started"
+    is 130 $? 'a second Ctrl-C: exit status'
+    took=$(($(cut -d. -f1 /proc/uptime) - begin))
+    ok 'kills at once' test $took -le $((2 + room))
+    ok 'nothing is left' none_left
+}
 
-launch 8 -n 2 ./rank stubborn
-kill -INT "$started"
-await grep -q once err
-kill -INT "$started"
-begin=$(cut -d. -f1 /proc/uptime)
-wait "$started"
-is 130 $? 'a second Ctrl-C: exit status'
-took=$(($(cut -d. -f1 /proc/uptime) - begin))
-ok 'kills at once' test $took -le $((2 + room))
-ok 'nothing is left' none_left
-
-for kind in $(for round in $(seq "$rounds"); do echo obedient stubborn; done); do
-    launch 12 -n 3 ./rank $kind
-    kill -KILL "$started"
-    wait "$started" 2>/dev/null
-    ok "launcher killed: nothing is left ($kind)" await none_left
-done
+launcher_killed()
+{
+    for kind in $(for round in $(seq "$rounds"); do echo obedient stubborn; done); do
+        launch 12 -n 3 "$rank" $kind
+        kill -KILL "$started"
+        wait "$started" 2>/dev/null
+        ok "launcher killed: nothing is left ($kind)" await none_left
+    done
+}
 
 # The launcher's whole process group killed, as timeout -s KILL or a batch system does.
-: >pids
-start setsid "$hooprun" -n 2 ./rank stubborn >out 2>err </dev/null
-await started_all 8
-kill -KILL -"$started"
-wait "$started" 2>/dev/null
-ok 'its process group killed: nothing is left' await none_left
+group_killed()
+{
+    : >pids
+    start setsid "$hooprun" -n 2 "$rank" stubborn >out 2>err </dev/null
+    await started_all 8
+    kill -KILL -"$started"
+    wait "$started" 2>/dev/null
+    ok 'its process group killed: nothing is left' await none_left
+}
 
 # An agent killed: its ranks go with it, and the launcher says so.
-launch 1 -n 2 sh -c 'echo $$ >>pids; exec sleep 300'
-await started_all 2
-read -r pid name state agent rest <"/proc/$(head -1 pids)/stat"
-kill -KILL "$agent"
-wait "$started"
-is 1 $? 'agent killed: status 1'
-like 'is lost: .* was killed by signal 9' "$(cat err)" 'said'
-ok 'its ranks are gone' await none_left
+agent_killed()
+{
+    launch 1 -n 2 sh -c 'echo $$ >>pids; exec sleep 300'
+    await started_all 2
+    read -r pid name state agent rest <"/proc/$(head -1 pids)/stat"
+    kill -KILL "$agent"
+    wait "$started"
+    is 1 $? 'agent killed: status 1'
+    like 'is lost: .* was killed by signal 9' "$(cat err)" 'said'
+    ok 'its ranks are gone' await none_left
+}
 
-launch 2 -n 2 sh -c 'echo $$ >>pids; kill -STOP $$'
-await grep -q '[tT]' "/proc/$(head -1 pids)/stat"
-kill -TERM "$started"
-wait "$started"
-is 143 $? 'stopped ranks are stopped for good'
-ok 'nothing is left' none_left
+stopped()
+{
+    launch 2 -n 2 sh -c 'echo $$ >>pids; kill -STOP $$'
+    await grep -q '[tT]' "/proc/$(head -1 pids)/stat"
+    kill -TERM "$started"
+    wait "$started"
+    is 143 $? 'stopped ranks are stopped for good'
+    ok 'nothing is left' none_left
+}
 
 # One rank fails while the others ignore TERM.
-: >pids
-timeout 60 "$hooprun" -n 3 sh -c '[ $HOOP_RANK != 1 ] || { sleep 1; exit 7; }; exec ./rank stubborn' >out 2>err </dev/null
-is 7 $? 'a rank exits 7: status 7'
-ok 'nothing is left of the others' none_left
+one_fails()
+{
+    : >pids
+    timeout 60 "$hooprun" -n 3 sh -c '[ $HOOP_RANK != 1 ] || { sleep 1; exit 7; }; exec "$rank" stubborn' >out 2>err </dev/null
+    is 7 $? 'a rank exits 7: status 7'
+    ok 'nothing is left of the others' none_left
+}
 
 # A rank that ends well leaves stubborn orphans: they get a second, then TERM, then KILL.
-: >pids
-timeout 60 "$hooprun" -n 2 sh -c './rank stubborn & sleep 0.5; exit 0' >out 2>err </dev/null
-is 0 $? 'orphans of a rank that ended well: status 0'
-ok 'nothing is left of them' none_left
+orphans()
+{
+    : >pids
+    timeout 60 "$hooprun" -n 2 sh -c '"$rank" stubborn & sleep 0.5; exit 0' >out 2>err </dev/null
+    is 0 $? 'orphans of a rank that ended well: status 0'
+    ok 'nothing is left of them' none_left
+}
 
 # Ctrl-C while nobody reads the output.
-: >pids
-mkfifo pipe
-sleep 300 <pipe &
-reader=$!
-tap_started="$tap_started $reader"
-start "$hooprun" -n 2 sh -c 'echo $$ >>pids; exec yes' >pipe 2>err </dev/null
-await started_all 2
-sleep 0.5
-kill -INT "$started"
-ok 'Ctrl-C works while nobody reads the output' await ended "$started"
-wait "$started"
-is 130 $? 'with its status'
-ok 'nothing is left' none_left
-stop "$reader"
+unread()
+{
+    : >pids
+    mkfifo pipe
+    sleep 300 <pipe &
+    reader=$!
+    tap_started="$tap_started $reader"
+    start "$hooprun" -n 2 sh -c 'echo $$ >>pids; exec yes' >pipe 2>err </dev/null
+    await started_all 2
+    sleep 0.5
+    kill -INT "$started"
+    ok 'Ctrl-C works while nobody reads the output' await ended "$started"
+    wait "$started"
+    is 130 $? 'with its status'
+    ok 'nothing is left' none_left
+    stop "$reader"
+}
 
 # Signals for the ranks themselves.
-for signal in USR1 USR2; do
-    launch 2 -n 2 --forward-signals sh -c 'trap "echo $0; exit 0" $0; echo $$ >>pids; while :; do sleep 0.1; done' $signal
-    kill -$signal "$started"
-    wait "$started"
-    is 0 $? "--forward-signals: $signal is passed on"
-    is "$signal $signal" "$(echo $(cat out))" 'to every rank'
+forwarded()
+{
+    for signal in USR1 USR2; do
+        launch 2 -n 2 --forward-signals sh -c 'trap "echo $0; exit 0" $0; echo $$ >>pids; while :; do sleep 0.1; done' $signal
+        kill -$signal "$started"
+        wait "$started"
+        is 0 $? "--forward-signals: $signal is passed on"
+        is "$signal $signal" "$(echo $(cat out))" 'to every rank'
+    done
+}
+
+for name in told stubborn told_twice launcher_killed group_killed agent_killed stopped one_fails orphans unread forwarded; do
+    scene "$name" "$name"
 done
+scenes_end
 
 # A launcher that dies before it has said anything, or that says nonsense: the agent does not wait for it. Nothing here
 # counts on the TERM of timeout: a CONT goes with it, and LeakSanitizer, which stops a process at its end, then waits for

@@ -35,11 +35,12 @@ shift
 exec env -i PATH="$PATH" HOME="$HOME" "$@"
 EOF
 chmod +x counter clean
+counter=$tmp/counter
 stop_and_go()
 {
     : >pids >counts
     rm -f enough
-    start "$hooprun" --timeout $((8 * ${HOOP_TEST_TIME_FACTOR:-1})) "$@" ./counter >out 2>err </dev/null
+    start "$hooprun" --timeout $((8 * ${HOOP_TEST_TIME_FACTOR:-1})) "$@" "$counter" >out 2>err </dev/null
     await lines 2
     kill -TSTP "$started"
     ok "$*: Ctrl-Z stops hooprun and its ranks" await stopped "$started" $(cat pids)
@@ -52,19 +53,23 @@ stop_and_go()
     wait "$started"
     is 0 $? '... to their end, and the time between does not count'
 }
-stop_and_go -n 2
-stop_and_go --rsh ./clean -H n1,n2
-: >pids >counts
-rm -f enough
-start "$hooprun" -n 2 ./counter >out 2>err </dev/null
-await lines 2
-kill -TSTP "$started"
-await stopped "$started"
-kill -KILL "$started"
-wait "$started" 2>/dev/null
-for p in $(cat pids); do
-    ok 'hooprun killed while all are stopped: the ranks end too' await ended "$p"
-done
+killed_while_stopped()
+{
+    : >pids >counts
+    rm -f enough
+    start "$hooprun" -n 2 "$counter" >out 2>err </dev/null
+    await lines 2
+    kill -TSTP "$started"
+    await stopped "$started"
+    kill -KILL "$started"
+    wait "$started" 2>/dev/null
+    for p in $(cat pids); do
+        ok 'hooprun killed while all are stopped: the ranks end too' await ended "$p"
+    done
+}
+scene local stop_and_go -n 2
+scene hosts stop_and_go --rsh "$tmp/clean" -H n1,n2
+scene killed killed_while_stopped
 
 # --- without a terminal ---
 
@@ -86,6 +91,8 @@ ok 'of a megabyte' cmp random out
 "$hooprun" -n 1 --pty=sometimes true 2>err
 is 2 $? 'another --pty is refused'
 like '^hooprun: --pty=sometimes: write one of auto\|always\|never' "$(cat err)" 'with what there is'
+
+scenes_end
 
 # --- at a terminal ---
 

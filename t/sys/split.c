@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { RANKS = 4, MOST = 24 };
+enum { RANKS = 4, MOST = 40 };
 
 static party p;
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Programs of others' making, on hoop: each names gloo or hoop as its users do.
 
-    torchrun ... torch_guests.py accelerate | zero | restart | mixed | unmixed | store | secret | fewer
+    torchrun ... torch_guests.py accelerate | zero | restart | killed | mixed | unmixed | store | secret | fewer
 """
 
 import datetime
@@ -76,6 +76,16 @@ def restart():
     if first and me() == 1:
         os._exit(3)
     train(model, lambda step: batch(me(), step))
+    dist.destroy_process_group()
+
+
+def killed():
+    """A rank dies before the group is made, while the others meet; torchrun starts all of them again over the same store."""
+    if os.environ["TORCHELASTIC_RESTART_COUNT"] in ("0", "1") and os.environ["RANK"] == "1":
+        time.sleep(1)
+        os._exit(3)
+    dist.init_process_group("hoop", timeout=datetime.timedelta(seconds=40))
+    dist.barrier()
     dist.destroy_process_group()
 
 

@@ -20,6 +20,8 @@ passed()
 # For a check that has failed: the last lines of the ranks, before torchrun's own of them all.
 show_ranks() { sed '/torch.distributed.elastic.*failed (exitcode\|^Traceback/,$d' "$tmp/out" | grep -v Warning | tail -n 40; }
 
+passed_starts() { timeout 300 "$torch_python" "$files/torch_starts.py" "$1" >"$tmp/out" 2>&1 || { tail -n 20 "$tmp/out"; return 1; }; }
+
 # since MAJOR MINOR: the version of PyTorch is at least this.
 since() { "$torch_python" -c "import sys, torch; sys.exit(tuple(map(int, torch.__version__.split('.')[:2])) < ($1, $2))"; }
 
@@ -37,6 +39,12 @@ for way in $(sed -n 's/^            \([a-z_]*\): .*/\1/p' "$files/torch_interrup
 done
 name=restart
 ok 'torchrun starts the ranks again' passed 2 --max-restarts 1 "$files/torch_guests.py" restart
+name=killed
+ok 'torchrun starts the ranks again after one died before the group was made' passed 3 --max-restarts 2 "$files/torch_guests.py" killed
+for way in $(sed -n 's/^def \([a-z]*\)(folder):$/\1/p' "$files/torch_starts.py"); do
+    ok "starts: $way" passed_starts $way
+    diag "$(grep 'starts after' "$tmp/out")"
+done
 name=store
 ok 'a store that dies' passed 2 "$files/torch_guests.py" store
 name=fewer

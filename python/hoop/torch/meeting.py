@@ -10,6 +10,7 @@ group after the other: each has its own part of it, named after the job.
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import secrets
 import threading
@@ -127,6 +128,21 @@ def _check_files(part: Any, rank: int, size: int) -> None:
         raise ValueError(f"{verdict}; set it on all ranks of the group, or on none")
 
 
+_told: list[int] = []  # the process that has
+
+
+def _tell_once(settings: dict[str, str]) -> None:
+    """One line a process, at its first group, by which a user sees that hoop is in use."""
+    if _told == [os.getpid()]:
+        return
+    _told[:] = [os.getpid()]
+    other = " and gloo (HOOP_TORCH_REPLACE)" if os.environ.get("HOOP_TORCH_REPLACE") == "gloo" else ""
+    logging.getLogger("hoop").info(
+        f"hoop {lib.hoop_version().decode()} is the backend hoop{other} of torch.distributed: "
+        f"rank {settings['rank']} of {settings['size']}, which met at {settings['rendezvous']}"
+    )
+
+
 def _create(part: Any, settings: dict[str, str], invitation: str) -> tuple[int, Any]:
     settings["rendezvous"], secret = invitation.split(" ")
     if secret == "-":
@@ -139,6 +155,7 @@ def _create(part: Any, settings: dict[str, str], invitation: str) -> tuple[int, 
     if code:
         raise failure(code)
     assert handle.value
+    _tell_once(settings)
     return handle.value, part
 
 

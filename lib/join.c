@@ -191,6 +191,7 @@ warn_unanswered(const hoop_comm *comm, unanswered *s, uint64_t now)
 static hoop_result
 find_failure(const hoop_comm *comm, hp_client_state reached, uint64_t now, hoop_error *error)
 {
+    const hp_dial *dial;
     int ruled = hp_membership_verdict(hp_client_membership(comm->client), error);
     if (!ruled && reached == HP_CLIENT_FAILED)
         *error = *hp_client_error(comm->client);
@@ -204,7 +205,9 @@ find_failure(const hoop_comm *comm, hp_client_state reached, uint64_t now, hoop_
     }
     if (reached == HP_CLIENT_GONE)
         return hp_err_set(error, HOOP_ERR_RENDEZVOUS, "the rendezvous server went away during bring-up");
-    return HOOP_SUCCESS;
+    if (hp_client_awaits(comm->client, &dial))
+        return HOOP_SUCCESS; /* a rank that is not known to the server could not tell the others why it fails */
+    return hp_listener_rival(&comm->entry, hp_config_text(&comm->config, HP_SET_job), error);
 }
 
 /*
@@ -300,7 +303,11 @@ open_listener(hoop_comm *comm, hp_client_options *options, hoop_error *error)
     int64_t channels = hp_config_number(&comm->config, HP_SET_channels);
     int64_t stripes = hp_config_number(&comm->config, HP_SET_stripes);
     /* twice what a rank can dial: stripes and an exchange for each channel, and messages */
-    hp_listener_options o = {.sock = comm->sock, .per_rank = 2 * (int)(channels * (stripes + 1) + 1)};
+    hp_listener_options o = {.sock = comm->sock,
+                             .per_rank = 2 * (int)(channels * (stripes + 1) + 1),
+                             .server = options->server,
+                             .rank = options->rank,
+                             .job = hp_config_text(&comm->config, HP_SET_job)};
     const char *wanted = hp_config_text(&comm->config, HP_SET_socket_ifname);
     hp_addr proxy;
     char name[32] = "", why[512] = "", text[HP_ADDR_TEXT];

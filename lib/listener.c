@@ -256,11 +256,59 @@ watch(hp_listener_entry *entry, hoop_error *error)
     return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while opening a listener");
 }
 
+/* A communicator of the same job, at the same server, by which this process is another rank. */
+static hp_listener_entry *
+find_rival(const hp_listener_options *options, const hp_keys *keys)
+{
+    for (hp_listener *listener = listeners; listener && options->rank >= 0; listener = listener->next)
+        for (hp_listener_entry *entry = listener->entries; entry; entry = entry->next)
+            if (memcmp(entry->keys->hello, keys->hello, sizeof(keys->hello)) == 0 && !entry->retired &&
+                entry->claimed >= 0 && entry->claimed != options->rank &&
+                hp_addr_same_host(&entry->server, &options->server) &&
+                hp_addr_port(&entry->server) == hp_addr_port(&options->server))
+                return entry;
+    return NULL;
+}
+
+static hoop_result
+refuse_rival(hp_listener_entry *rival, const hp_listener_options *options, hoop_error *error)
+{
+    atomic_store(&rival->rival, options->rank + 1);
+    hp_loop_wake(rival->loop);
+    hp_err_set(
+        error, HOOP_ERR_INVALID_USAGE,
+        "this process is rank %d of job %.63s already, and a thread of it asks to be rank %d: one process is one "
+        "rank; start a process for each rank",
+        rival->claimed, options->job, options->rank);
+    error->rank = options->rank;
+    return error->code;
+}
+
+hoop_result
+hp_listener_rival(const hp_listener_entry *entry, const char *job, hoop_error *error)
+{
+    int rank = atomic_load(&entry->rival) - 1;
+    if (rank < 0)
+        return HOOP_SUCCESS;
+    hp_err_set(error, HOOP_ERR_INVALID_USAGE,
+               "this process is rank %d of job %.63s, and another thread of it asked to be rank %d: one process is one "
+               "rank; start a process for each rank",
+               entry->claimed, job, rank);
+    error->rank = rank;
+    return error->code;
+}
+
 hoop_result
 hp_listener_join(hp_listener_entry *entry, const hp_listener_options *options, hp_loop *loop, const hp_keys *keys,
                  int size, hoop_error *error)
 {
     hp_listener_lock();
+    hp_listener_entry *rival = find_rival(options, keys);
+    if (rival) {
+        refuse_rival(rival, options, error);
+        hp_listener_unlock();
+        return error->code;
+    }
     hp_listener *listener = listeners;
     while (listener && !suits(listener, options, keys))
         listener = listener->next;
@@ -270,6 +318,8 @@ hp_listener_join(hp_listener_entry *entry, const hp_listener_options *options, h
     entry->keys = keys;
     entry->size = size;
     entry->per_rank = options->per_rank;
+    entry->claimed = options->rank;
+    entry->server = options->server;
     if (listener)
         add_entry(entry, listener);
     hp_listener_unlock();

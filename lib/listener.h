@@ -28,6 +28,9 @@ typedef struct hp_listener_entry {
     const hp_keys *keys;   /* the communicator's; they outlive the entry */
     int named;             /* the communicator is known: comm, rank, epoch and size */
     int retired;           /* it has failed or left */
+    int claimed;           /* the rank of the job that this process is by this communicator, -1: by its parent */
+    atomic_int rival;      /* the rank, + 1, that another thread asked to be; 0: none */
+    hp_addr server;
     uint64_t comm;
     uint32_t rank, epoch;
     int per_rank;
@@ -44,11 +47,20 @@ typedef struct hp_listener_options {
     hp_ports ports;
     hp_sock_options sock;
     int per_rank; /* so many proven candidates of one rank may wait for the communicator's driver; 0: any number */
+    hp_addr server;
+    int rank;        /* of the job, -1: that of the parent */
+    const char *job; /* its name */
 } hp_listener_options;
 
-/* Adds an entry, which is all zero, to a suitable listener, or opens one. Nothing is kept after an error. */
+/*
+ * Adds an entry, which is all zero, to a suitable listener, or opens one. Nothing is kept after an error.
+ * HOOP_ERR_INVALID_USAGE: this process is another rank of the job already, and a ring dials processes. That other
+ * communicator hears of it, too (hp_listener_rival), because it may be waiting for this rank.
+ */
 hoop_result hp_listener_join(hp_listener_entry *entry, const hp_listener_options *options, hp_loop *loop,
                              const hp_keys *keys, int size, hoop_error *error);
+
+hoop_result hp_listener_rival(const hp_listener_entry *entry, const char *job, hoop_error *error);
 
 /* Names the communicator. Until then its candidates are refused, and dial again. */
 void hp_listener_name(hp_listener_entry *entry, uint64_t comm, int rank, uint32_t epoch, int size);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Programs of others' making, on hoop: each names gloo or hoop as its users do.
 
-    torchrun ... torch_guests.py accelerate | zero | restart | mixed | unmixed | store | secret | fewer
+    torchrun ... torch_guests.py accelerate | told | unused | zero | restart | killed | mixed | unmixed | store | secret | fewer
 """
 
 import datetime
@@ -41,6 +41,34 @@ def accelerate():
     helper.end_training()
 
 
+def told():
+    """One INFO line, and one expression, tell that hoop is in use, also under gloo's name and with torch's own wrapper."""
+    import logging
+
+    import hoop.torch
+
+    lines = []
+    teller = logging.Handler()
+    teller.emit = lambda record: lines.append(record.getMessage())
+    logging.getLogger("hoop").addHandler(teller)
+    logging.getLogger("hoop").setLevel(logging.INFO)
+    hoop.torch.register()
+    assert not hoop.torch.is_used()
+    dist.init_process_group("gloo")
+    assert hoop.torch.is_used() and hoop.torch.is_used(dist.new_group())
+    assert len(lines) == 1 and f"hoop and gloo (HOOP_TORCH_REPLACE) of torch.distributed: rank {me()} of" in lines[0], lines
+    dist.destroy_process_group()
+
+
+def unused():
+    """gloo is gloo if nobody has replaced it."""
+    import hoop.torch
+
+    dist.init_process_group("gloo")
+    assert not hoop.torch.is_used()
+    dist.destroy_process_group()
+
+
 def zero():
     """As DeepSpeed on CPUs: gloo by name, gradients that are reduced and scattered, parameters that are gathered."""
     dist.init_process_group("gloo")
@@ -76,6 +104,16 @@ def restart():
     if first and me() == 1:
         os._exit(3)
     train(model, lambda step: batch(me(), step))
+    dist.destroy_process_group()
+
+
+def killed():
+    """A rank dies before the group is made, while the others meet; torchrun starts all of them again over the same store."""
+    if os.environ["TORCHELASTIC_RESTART_COUNT"] in ("0", "1") and os.environ["RANK"] == "1":
+        time.sleep(1)
+        os._exit(3)
+    dist.init_process_group("hoop", timeout=datetime.timedelta(seconds=40))
+    dist.barrier()
     dist.destroy_process_group()
 
 

@@ -21,7 +21,7 @@
 
 enum { RANKS = 8 };
 
-static hp_listener_options options;
+static hp_listener_options options = {.rank = -1};
 static hp_keys keys, others; /* of one job, with different secrets */
 
 static void

@@ -20,6 +20,8 @@ passed()
 # For a check that has failed: the last lines of the ranks, before torchrun's own of them all.
 show_ranks() { sed '/torch.distributed.elastic.*failed (exitcode\|^Traceback/,$d' "$tmp/out" | grep -v Warning | tail -n 40; }
 
+passed_starts() { timeout 300 "$torch_python" "$files/torch_starts.py" "$1" >"$tmp/out" 2>&1 || { tail -n 20 "$tmp/out"; return 1; }; }
+
 # since MAJOR MINOR: the version of PyTorch is at least this.
 since() { "$torch_python" -c "import sys, torch; sys.exit(tuple(map(int, torch.__version__.split('.')[:2])) < ($1, $2))"; }
 
@@ -37,6 +39,12 @@ for way in $(sed -n 's/^            \([a-z_]*\): .*/\1/p' "$files/torch_interrup
 done
 name=restart
 ok 'torchrun starts the ranks again' passed 2 --max-restarts 1 "$files/torch_guests.py" restart
+name=killed
+ok 'torchrun starts the ranks again after one died before the group was made' passed 3 --max-restarts 2 "$files/torch_guests.py" killed
+for way in $(sed -n 's/^def \([a-z]*\)(folder):$/\1/p' "$files/torch_starts.py"); do
+    ok "starts: $way" passed_starts $way
+    diag "$(grep 'starts after' "$tmp/out")"
+done
 name=store
 ok 'a store that dies' passed 2 "$files/torch_guests.py" store
 name=fewer
@@ -62,6 +70,11 @@ loaded()
     export HOOP_TORCH_REPLACE=gloo
     name=check_again
     BACKEND=gloo ok "all checks in gloo's place" passed 2 "$files/torch_checks.py"
+    name=told
+    TORCH_DISTRIBUTED_DEBUG=DETAIL ok 'that hoop is in use is told' passed 2 "$files/torch_guests.py" told
+    TORCH_DEVICE_BACKEND_AUTOLOAD=0 ok '... and gloo is replaced where torch loads nothing by itself' passed 2 "$files/torch_guests.py" told
+    like 'UserWarning: HOOP_TORCH_REPLACE=Gloo has no effect' \
+        "$(PYTHONWARNINGS=default HOOP_TORCH_REPLACE=Gloo "$torch_python" -c 'import torch' 2>&1)" 'a wrong name is told'
     for name in zero accelerate; do
         if [ $name = accelerate ] && ! "$torch_python" -c 'import accelerate' 2>"$tmp/out"; then
             skip 1 'there is no accelerate'
@@ -70,8 +83,10 @@ loaded()
         fi
     done
     unset HOOP_TORCH_REPLACE
+    name=unused
+    ok 'that gloo is gloo is told' passed 2 "$files/torch_guests.py" unused
 }
-if since 2 5; then loaded; else skip 4 'torch before 2.5 loads no backend by itself'; fi
+if since 2 5; then loaded; else skip 8 'torch before 2.5 loads no backend by itself'; fi
 (umask 077 && "$abs_top_builddir/bin/hoop-rendezvous" --new-secret secret) >"$tmp/out" 2>&1
 name=check_objects
 HOOP_SECRET_FILE=$tmp/secret ok 'a secret file' passed 2 "$files/torch_checks.py" check_objects

@@ -445,6 +445,76 @@ group_beside(int rank, int size, void *arg)
     return failed || hoop_comm_destroy(comm) != HOOP_SUCCESS;
 }
 
+/* --- several ranks in one process --- */
+
+typedef struct asker {
+    pthread_t thread;
+    int rank, size;
+    hoop_result result;
+    hoop_error error;
+} asker;
+
+static void *
+ask_for_rank(void *arg)
+{
+    asker *a = arg;
+    char rank[16], size[16];
+    hoop_comm *comm = NULL;
+    hoop_config *config = hoop_config_new();
+    snprintf(rank, sizeof(rank), "%d", a->rank);
+    snprintf(size, sizeof(size), "%d", a->size);
+    a->error = (hoop_error){.size = sizeof(a->error)};
+    if (hoop_config_set(config, "rank", rank) != HOOP_SUCCESS || hoop_config_set(config, "size", size) != HOOP_SUCCESS)
+        return NULL;
+    a->result = hoop_comm_create(&comm, config);
+    hoop_comm_error(NULL, &a->error);
+    hoop_comm_destroy(comm);
+    hoop_config_free(config);
+    return NULL;
+}
+
+/* At once, or with a rank of which another thread had heard it. */
+static int
+is_refused(const asker *a)
+{
+    if (a->result != HOOP_SUCCESS && strstr(a->error.text, "one process is one rank"))
+        return 1;
+    party_note("thread of rank %d: %s, \"%s\"", a->rank, hoop_strerror(a->result), a->error.text);
+    return 0;
+}
+
+/* None of them waits for the others. */
+static int
+ranks_as_threads(int rank, int size, void *arg)
+{
+    enum { N = 3 };
+    asker askers[N];
+    int refused = 0;
+    (void)rank, (void)size, (void)arg;
+    for (int i = 0; i < N; i++) {
+        askers[i] = (asker){.rank = i, .size = N};
+        pthread_create(&askers[i].thread, NULL, ask_for_rank, &askers[i]);
+    }
+    for (int i = 0; i < N; i++)
+        pthread_join(askers[i].thread, NULL);
+    for (int i = 0; i < N; i++)
+        refused += is_refused(&askers[i]);
+    return refused != N;
+}
+
+/* A ring that works is not disturbed by a thread that asks to be another rank. */
+static int
+late_rank_as_thread(int rank, int size, void *arg)
+{
+    hoop_comm *comm;
+    asker late = {.rank = (rank + 1) % size, .size = size};
+    (void)arg;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        return 1;
+    ask_for_rank(&late);
+    return !is_refused(&late) || !still_right(comm) || hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
 /* An older program's hoop_error may be shorter, and then has its own end of the sentence. */
 static void
 error_sizes(void)
@@ -474,7 +544,7 @@ main(void)
 {
     party p;
     tap_limit(240);
-    plan(18);
+    plan(20);
     error_sizes();
     party_open(&p);
     ok(party_run(&p, 1, mistakes, NULL, 90) == 0, "wrong arguments, a ring of one");
@@ -487,6 +557,8 @@ main(void)
     ok(party_run(&p, 3, waits, NULL, 90) == 0, "a wait that times out leaves the work alive");
     ok(party_run(&p, 3, own_loop, NULL, 90) == 0, "hoop_comm_fd sleeps while idle and wakes for time-outs");
     ok(party_run(&p, 2, group_beside, NULL, 90) == 0, "a group ends while another thread waits");
+    party_expect(&p, 1, ranks_as_threads, NULL, 50, "three ranks as threads of one process are refused");
+    party_expect(&p, 2, late_rank_as_thread, NULL, 50, "a thread that asks to be another rank is refused alone");
     party_close(&p);
     return 0;
 }

@@ -8,6 +8,7 @@ of gloo, for programs that name gloo themselves.
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 _DEVICES = ["cpu", "cuda"]
@@ -36,7 +37,9 @@ def _takes_backends(dist: Any) -> bool:
 
 
 def register() -> None:
-    """Makes backend="hoop" known to torch.distributed. A second call does nothing."""
+    """Makes backend="hoop" known to torch.distributed, and follows HOOP_TORCH_REPLACE. A second call does nothing."""
+    import warnings
+
     import torch.distributed as dist
 
     if "HOOP" in dist.Backend._plugins:
@@ -45,12 +48,33 @@ def register() -> None:
         dist.Backend.register_backend("hoop", _create_backend, extended_api=True, devices=_DEVICES)
     else:
         dist.Backend.register_backend("hoop", _create_group, devices=_DEVICES)
+    replaced = os.environ.get("HOOP_TORCH_REPLACE", "")
+    if replaced == "gloo":
+        _replace_gloo(dist)
+    elif replaced:
+        warnings.warn(f"HOOP_TORCH_REPLACE={replaced} has no effect: hoop replaces gloo only", stacklevel=3)
 
 
-def _replace_gloo() -> None:
-    """backend="gloo" is hoop from now on."""
+def is_used(group: Any = None) -> bool:
+    """True if hoop runs this group, whatever the name of its backend is. group: by default the one of all ranks."""
+    import torch
     import torch.distributed as dist
 
+    operations = sys.modules.get("hoop.torch.operations")
+    if not operations or not (group or dist.is_initialized()):
+        return False
+    group = group or dist.group.WORLD
+    found = [group]
+    for device in _DEVICES:
+        try:
+            found.append(group._get_backend(torch.device(device)))
+        except RuntimeError:  # the group has none for it
+            pass
+    return any(isinstance(getattr(one, "wrapped_pg", one), operations.Operations) for one in found)
+
+
+def _replace_gloo(dist: Any) -> None:
+    """backend="gloo" is hoop from now on."""
     if _takes_backends(dist):
         dist.Backend.register_backend("gloo", _create_backend, extended_api=True, devices=_DEVICES)
         return
@@ -72,12 +96,7 @@ def autoload() -> None:
 
         if not dist.is_available():
             return
-        replaced = os.environ.get("HOOP_TORCH_REPLACE", "")
-        if replaced or not _takes_backends(dist):
+        if os.environ.get("HOOP_TORCH_REPLACE") or not _takes_backends(dist):
             register()
-        if replaced == "gloo":
-            _replace_gloo()
-        elif replaced:
-            warnings.warn(f"HOOP_TORCH_REPLACE={replaced} has no effect: hoop replaces gloo only", stacklevel=2)
     except Exception as why:
         warnings.warn(f"hoop could not register its backend: {why}", stacklevel=2)

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT
 """How the ranks of a group meet: through the group's own store.
 
-Rank 0 starts the rendezvous server of libhoop, once a process, and puts its address, the secret and a new job name into
-the store. The server takes the network that leads to the store's host, because the user's own address works there;
+Rank 0 starts the rendezvous server of libhoop, once a process, and invites the others with its address, the secret and a
+new job name, which the store carries. The server takes the network that leads to the store's host, because the user's own address works there;
 with HOOP_RENDEZVOUS it listens there, or, if HOOP_SECRET_FILE is set, too, is the hoop-rendezvous there. Who can read the store can join; with HOOP_SECRET_FILE the secret is not in the store. A store may serve one
-group after the other: each has its own part of it.
+group after the other: each has its own part of it, named after the job.
 """
 
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import secrets
 import threading
@@ -17,15 +18,18 @@ import time
 from datetime import timedelta
 from typing import Any, Optional
 
-from torch.distributed import PrefixStore
+from torch.distributed import DistStoreError, PrefixStore
 
 from .._library import SECRET_TEXT, SERVER_TEXT, lib
 from ..errors import check
 from ..work import block
 from .errors import failure, store_failure
+from .invitation import Host, ask
 from .work import milliseconds
 
 _LONGEST = 86400000
+_DOES = "meet the other ranks through the group's store"
+_SORRY = 5  # seconds in which rank 0 tells the others that it cannot
 _ALL_HAVE = "all ranks have the file"
 
 
@@ -78,31 +82,19 @@ class _Server:
             check(lib.hoop_server_start(ctypes.byref(handle), config))
         self._handle, self._pid = handle.value, os.getpid()
 
-    def invitation(self, host: dict[str, str]) -> str:
-        """Address, job name and secret ("-": HOOP_SECRET_FILE has it) for one group."""
-        job = f"torch-{secrets.token_hex(8)}"
+    def address(self, host: dict[str, str]) -> str:
+        """Address and secret ("-": HOOP_SECRET_FILE has it) for one group."""
         if _rendezvous() and os.environ.get("HOOP_SECRET_FILE"):
-            return f"{_rendezvous()} {job} -"
+            return f"{_rendezvous()} -"
         with self._lock:
             if not self._handle or self._pid != os.getpid():
                 self._start(host)
         address = ctypes.create_string_buffer(SERVER_TEXT)
         check(lib.hoop_server_address(self._handle, address, SERVER_TEXT))
-        return f"{address.value.decode()} {job} {self.secret or '-'}"
+        return f"{address.value.decode()} {self.secret or '-'}"
 
 
 _server = _Server()
-
-
-def _publish(part: Any, host: dict[str, str]) -> str:
-    """Rank 0 invites the others. They learn it, too, if it cannot."""
-    try:
-        invitation = _server.invitation(host)
-    except Exception as why:
-        part.set("invitation", f"! {why}")
-        raise
-    part.set("invitation", invitation)
-    return invitation
 
 
 def _read(part: Any, key: str) -> str:
@@ -114,16 +106,6 @@ def _read(part: Any, key: str) -> str:
         time.sleep(pause)
         pause = min(2 * pause, 0.05)
     return bytes(part.get(key)).decode()
-
-
-def _invitation(store: Any, rank: int, size: int) -> tuple[str, Any]:
-    """The invitation, and the part of the store that no earlier group used."""
-    try:
-        turn = (store.add(f"hoop/{size}/ranks", 1) - 1) // size
-        part = PrefixStore(f"hoop/{size}/{turn}", store)
-        return _publish(part, _host(store)) if rank == 0 else _read(part, "invitation"), part
-    except RuntimeError as why:
-        raise store_failure(rank, "meet the other ranks through the group's store", why) from None
 
 
 def _lacks_file() -> str:
@@ -146,22 +128,25 @@ def _check_files(part: Any, rank: int, size: int) -> None:
         raise ValueError(f"{verdict}; set it on all ranks of the group, or on none")
 
 
-def meet(store: Any, rank: int, size: int, limit: timedelta) -> tuple[int, Any]:
-    """A communicator of the group's ranks, and their own part of the store; all of them call it.
+_told: list[int] = []  # the process that has
 
-    limit: of this start, and of each operation.
-    """
-    invitation, part = _invitation(store, rank, size)
-    if invitation.startswith("! "):
-        raise RuntimeError(f"rank 0 could not start the rendezvous server: {invitation[2:]}")
-    address, job, secret = invitation.split(" ")
-    time = milliseconds(limit)
-    settings = {"rank": str(rank), "size": str(size), "rendezvous": address, "job": job, "secret_fd": "-1"}
-    settings |= _host(store)
-    settings["op_timeout_ms"] = str(max(time, 0))
-    settings["bootstrap_timeout_ms"] = str(time if time > 0 else _LONGEST)
+
+def _tell_once(settings: dict[str, str]) -> None:
+    """One line a process, at its first group, by which a user sees that hoop is in use."""
+    if _told == [os.getpid()]:
+        return
+    _told[:] = [os.getpid()]
+    other = " and gloo (HOOP_TORCH_REPLACE)" if os.environ.get("HOOP_TORCH_REPLACE") == "gloo" else ""
+    logging.getLogger("hoop").info(
+        f"hoop {lib.hoop_version().decode()} is the backend hoop{other} of torch.distributed: "
+        f"rank {settings['rank']} of {settings['size']}, which met at {settings['rendezvous']}"
+    )
+
+
+def _create(part: Any, settings: dict[str, str], invitation: str) -> tuple[int, Any]:
+    settings["rendezvous"], secret = invitation.split(" ")
     if secret == "-":
-        _check_files(part, rank, size)
+        _check_files(part, int(settings["rank"]), int(settings["size"]))
     else:
         settings["secret"] = secret
     handle = ctypes.c_void_p()
@@ -170,4 +155,50 @@ def meet(store: Any, rank: int, size: int, limit: timedelta) -> tuple[int, Any]:
     if code:
         raise failure(code)
     assert handle.value
+    _tell_once(settings)
     return handle.value, part
+
+
+def _invited(meeting: Any, rank: int, size: int) -> tuple[str, str]:
+    """The job and where it meets, from rank 0."""
+    try:
+        job, invitation = ask(meeting, rank, size)
+    except TimeoutError as why:
+        raise DistStoreError(str(why)) from None
+    except RuntimeError as why:
+        raise store_failure(rank, _DOES, why) from None
+    if invitation.startswith("! "):
+        raise RuntimeError(f"rank 0 could not start the rendezvous server: {invitation[2:]}")
+    return job, invitation
+
+
+def _opened(meeting: Any, job: str, host: dict[str, str], size: int) -> Host:
+    """Rank 0 invites the others. They learn it, too, if it cannot."""
+    try:
+        invitation = _server.address(host)
+    except Exception as why:
+        with Host(meeting, size, job, "! " + str(why).replace("\n", " ")) as sorry:
+            sorry.wait(_SORRY)
+        raise
+    opened = Host(meeting, size, job, invitation)
+    try:
+        opened.look()
+    except RuntimeError as why:
+        raise store_failure(0, _DOES, why) from None
+    return opened
+
+
+def meet(store: Any, rank: int, size: int, limit: timedelta) -> tuple[int, Any]:
+    """A communicator of the group's ranks, and their own part of the store; all of them call it.
+
+    limit: of this start, and of each operation.
+    """
+    meeting, here, time = PrefixStore(f"hoop/{size}", store), _host(store), milliseconds(limit)
+    settings = {"rank": str(rank), "size": str(size), "secret_fd": "-1", "op_timeout_ms": str(max(time, 0))} | here
+    settings["bootstrap_timeout_ms"] = str(time if time > 0 else _LONGEST)
+    if rank:
+        settings["job"], invitation = _invited(meeting, rank, size)
+        return _create(PrefixStore(settings["job"], meeting), settings, invitation)
+    settings["job"] = f"torch-{secrets.token_hex(8)}"
+    with _opened(meeting, settings["job"], here, size) as host:
+        return _create(PrefixStore(settings["job"], meeting), settings, host.text)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """How the ranks of a group meet: through the group's own store.
 
-Rank 0 starts the rendezvous server of libhoop, once a process, and invites the others with its address, the secret and a
-new job name, which the store carries. The server takes the network that leads to the store's host, because the user's own address works there;
-with HOOP_RENDEZVOUS it listens there, or, if HOOP_SECRET_FILE is set, too, is the hoop-rendezvous there. Who can read the store can join; with HOOP_SECRET_FILE the secret is not in the store. A store may serve one
-group after the other: each has its own part of it, named after the job.
+Rank 0 starts the rendezvous server of libhoop, once a process, and invites the others with its address, the secret and
+a new job name, which the store carries. The server takes the network that leads to the store's host, because the user's
+own address works there; with HOOP_RENDEZVOUS it listens there, or, if HOOP_SECRET_FILE is set, too, is the
+hoop-rendezvous there. Who can read the store can join; with HOOP_SECRET_FILE the secret is not in the store. A store may
+serve one group after the other: each has its own part of it, named after the job.
 """
 
 from __future__ import annotations

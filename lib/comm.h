@@ -16,6 +16,7 @@
 #include "lib/listener.h"
 #include "lib/peer_heartbeat.h"
 #include "net/probe.h"
+#include "net/race.h"
 #include "rendezvous/client.h"
 #include "rendezvous/stall_warning.h"
 
@@ -33,7 +34,7 @@ typedef enum hp_comm_state {
 /* One connection of a link while it is being dialled; links.c's. */
 typedef struct hp_dialing {
     hoop_comm *comm;
-    hp_dial *dial;
+    hp_race *race;
     hp_link *link;
     int stripe;
     uint64_t began;

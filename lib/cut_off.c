@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "lib/messages.h"
+#include "lib/ways.h"
 
 #include <errno.h>
 
@@ -69,7 +70,7 @@ most_silent(hoop_comm *comm, uint64_t now, uint64_t *longest)
     hp_link *most = NULL;
     *longest = 0;
     for (const hp_dialing *d = comm->dialing; d; d = d->next) {
-        uint64_t since = hp_dial_silent_since(d->dial);
+        uint64_t since = hp_race_silent_since(d->race);
         if (since && now - since > *longest && is_awaited(comm, d->link)) {
             *longest = now - since;
             most = d->link;
@@ -91,7 +92,7 @@ ask(hoop_comm *comm, hp_link *link, uint64_t now)
 {
     hp_cut_off *c = &comm->fault.cut_off;
     if (!c->asked) {
-        hp_probe_start(&c->probe, &comm->ring->members[link->peer].addr, &comm->sock);
+        hp_probe_start(&c->probe, hp_ways_best(&comm->ring->members[link->peer]), &comm->sock);
         c->asked = now;
         c->peer = link->peer;
     }

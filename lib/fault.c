@@ -16,6 +16,7 @@
 #include "lib/reports.h"
 #include "lib/staging.h"
 #include "lib/stats.h"
+#include "lib/ways.h"
 #include "net/frame_check.h"
 #include "rendezvous/link_loss.h"
 
@@ -301,7 +302,7 @@ suspect(hoop_comm *comm, const hp_link *link, const hp_peer *peer, uint64_t now)
         if (!has_server(comm, now) && hp_cut_off_took(link))
             comm->fault.grace = now + HP_TCP_ANSWER_MS * HP_MS; /* the probe's answer may travel far */
         s->sequence = peer ? HP_NO_OPERATION : comm->running ? comm->running->sequence : 0;
-        hp_probe_start(&comm->fault.probe, &comm->ring->members[link->peer].addr, &comm->sock);
+        hp_probe_start(&comm->fault.probe, hp_ways_best(&comm->ring->members[link->peer]), &comm->sock);
         comm->fault.report_at = when_to_report(link, now);
     }
     if (comm->fault.report_at && now >= comm->fault.report_at)
@@ -316,7 +317,7 @@ static void
 suspect_absent(hoop_comm *comm, uint64_t now)
 {
     for (const hp_dialing *d = comm->dialing; d && !comm->fault.grace; d = d->next) {
-        uint64_t absent = hp_dial_absent_since(d->dial);
+        uint64_t absent = hp_race_absent_since(d->race);
         const hp_peer *peer = d->link->owner ? comm->messages.peer[d->link->peer] : NULL;
         if (!peer || !absent || now < absent + ABSENT_MS * HP_MS || !peer->unfinished)
             continue;

@@ -309,7 +309,7 @@ open_listener(hoop_comm *comm, hp_client_options *options, hoop_error *error)
                              .rank = options->rank,
                              .job = hp_config_text(&comm->config, HP_SET_job)};
     const char *wanted = hp_config_text(&comm->config, HP_SET_socket_ifname);
-    hp_addr proxy;
+    hp_addr proxy = {.length = 0};
     char name[32] = "", why[512] = "", text[HP_ADDR_TEXT];
     hoop_result result = hp_ports_parse(&o.ports, hp_config_text(&comm->config, HP_SET_port_range), error);
     if (result == HOOP_SUCCESS)
@@ -317,16 +317,23 @@ open_listener(hoop_comm *comm, hp_client_options *options, hoop_error *error)
     if (result == HOOP_SUCCESS && comm->keys->mode == HP_MODE_NONE && !hp_addr_is_loopback(&o.local))
         result = refuse_unauthenticated(&o.local, name, error);
     if (result == HOOP_SUCCESS)
+        result = hp_outward_advertised(&proxy, &comm->config, 0, error);
+    if (result == HOOP_SUCCESS && !*wanted && !proxy.length)
+        o.all = hp_interface_others(options->other, &o.local) > 0;
+    if (result == HOOP_SUCCESS)
         result = hp_listener_join(&comm->entry, &o, comm->loop, comm->keys, comm->size, error);
     if (result != HOOP_SUCCESS)
         return result;
     options->own = options->listen = comm->entry.addr;
     hp_log(HP_LOG_INFO, "interface %s, listening on %s%s%s", name, hp_addr_print(&options->listen, text),
            *why ? "; not used: " : "", why);
-    result = hp_outward_advertised(&proxy, &comm->config, hp_addr_port(&options->own), error);
+    for (int i = 0; i < HP_OTHERS && options->other[i].length; i++)
+        hp_addr_set_port(&options->other[i], hp_addr_port(&options->own));
     options->proxied = proxy.length != 0;
     if (options->proxied)
         options->listen = proxy;
+    if (options->proxied && !hp_addr_port(&proxy))
+        hp_addr_set_port(&options->listen, hp_addr_port(&options->own));
     return result;
 }
 

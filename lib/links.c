@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "lib/fault.h"
 #include "lib/messages.h"
+#include "lib/ways.h"
 #include "net/socket.h"
 
 #include <errno.h>
@@ -181,13 +182,14 @@ dialled(void *arg, const hp_dial_result *result)
     if (result->fd >= 0 && (result->features & HP_FEATURE_ACK))
         d->link->zerocopy = (uint32_t)hp_config_number(&comm->config, HP_SET_zerocopy_bytes);
     if (result->fd >= 0) {
+        hp_ways_note(&comm->ring->members[d->link->peer], &result->to);
         hp_sock_set_congestion(result->fd, &comm->sock);
         attached = hp_link_attach(d->link, d->stripe, result->fd, comm->loop, kick, comm, &error);
     }
     if (result->fd < 0 || attached != HOOP_SUCCESS)
         report_fault(comm, &error, d->link);
     unlink_dialing(comm, d);
-    hp_dial_free(d->dial);
+    hp_race_free(d->race);
     free(d);
 }
 
@@ -200,6 +202,8 @@ dial_stripe(hoop_comm *comm, int channel, hp_link *link, int stripe)
      * rank knows the address and the reason, so it fails before the server's time-out
      */
     uint64_t deadline = comm->state == HP_COMM_READY ? HP_NEVER : comm->bringup_until;
+    const hp_member *members = comm->ring->members;
+    hp_addr to[HP_RACE_MOST];
     hoop_error error;
     char name[96];
     hp_hello hello = {.comm = comm->id, .epoch = comm->epoch, .my_rank = (uint32_t)comm->rank};
@@ -216,10 +220,11 @@ dial_stripe(hoop_comm *comm, int channel, hp_link *link, int stripe)
     if (d) {
         *d = (hp_dialing){.comm = comm, .link = link, .stripe = stripe, .next = comm->dialing};
         d->began = hp_loop_now(comm->loop);
-        d->dial = hp_dial_new(comm->loop, &comm->ring->members[link->peer].addr, NULL, &comm->sock, comm->keys, &hello,
-                              hp_comm_name(comm, link->peer, name), deadline, dialled, d);
+        int n = hp_ways_list(to, &members[link->peer], &members[comm->rank]);
+        d->race = hp_race_new(comm->loop, to, n, &comm->sock, comm->keys, &hello, hp_comm_name(comm, link->peer, name),
+                              deadline, dialled, d);
     }
-    if (d && d->dial) {
+    if (d && d->race) {
         comm->dialing = d;
         return;
     }
@@ -262,7 +267,7 @@ hp_links_warn(hoop_comm *comm, uint64_t after, uint64_t now)
     hoop_error error;
     char name[96];
     for (hp_dialing *d = comm->dialing; d; d = d->next) {
-        if (d->told || d->stripe || now < d->began + after || !hp_dial_explain(d->dial, &error))
+        if (d->told || d->stripe || now < d->began + after || !hp_race_explain(d->race, &error))
             continue;
         hp_log(HP_LOG_WARN, "no connection to %s (tried for %.1f s): %s", hp_comm_name(comm, d->link->peer, name),
                (double)(now - d->began) / 1e9, error.text);
@@ -276,7 +281,7 @@ hp_links_cancel(hoop_comm *comm)
     while (comm->dialing) {
         hp_dialing *d = comm->dialing;
         comm->dialing = d->next;
-        hp_dial_free(d->dial);
+        hp_race_free(d->race);
         free(d);
     }
 }

@@ -193,8 +193,8 @@ suits(const hp_listener *listener, const hp_listener_options *options, const hp_
 {
     const hp_listener_options *o = &listener->options;
     const hp_keys *known = keys_for((void *)(uintptr_t)listener, keys->job_id);
-    return hp_addr_same_host(&o->local, &options->local) && o->ports.first == options->ports.first &&
-           o->ports.last == options->ports.last &&
+    return o->all == options->all && (o->all || hp_addr_same_host(&o->local, &options->local)) &&
+           o->ports.first == options->ports.first && o->ports.last == options->ports.last &&
            (!known || (known->mode == keys->mode && memcmp(known->hello, keys->hello, sizeof(keys->hello)) == 0));
 }
 
@@ -210,7 +210,9 @@ open_listener(const hp_listener_options *options, int size, hoop_error *error)
     }
     owner.arg = listener;
     listener->options = *options;
-    listener->acceptor = hp_acceptor_new(NULL, &options->local, &options->ports, &options->sock, &owner, size, error);
+    hp_addr all = {.u.v6 = {.sin6_family = AF_INET6}, .length = sizeof(all.u.v6)};
+    const hp_addr *at = options->all ? &all : &options->local;
+    listener->acceptor = hp_acceptor_new(NULL, at, &options->ports, &options->sock, &owner, size, error);
     if (!listener->acceptor) {
         free(listener);
         return NULL;
@@ -234,10 +236,11 @@ close_if_empty(hp_listener *listener)
 }
 
 static void
-add_entry(hp_listener_entry *entry, hp_listener *listener)
+add_entry(hp_listener_entry *entry, hp_listener *listener, const hp_addr *local)
 {
     entry->listener = listener;
-    entry->addr = *hp_acceptor_addr(listener->acceptor);
+    entry->addr = *local;
+    hp_addr_set_port(&entry->addr, hp_addr_port(hp_acceptor_addr(listener->acceptor)));
     entry->next = listener->entries;
     entry->link = &listener->entries;
     if (entry->next)
@@ -321,7 +324,7 @@ hp_listener_join(hp_listener_entry *entry, const hp_listener_options *options, h
     entry->claimed = options->rank;
     entry->server = options->server;
     if (listener)
-        add_entry(entry, listener);
+        add_entry(entry, listener, &options->local);
     hp_listener_unlock();
     if (!listener)
         return error->code;

@@ -44,6 +44,7 @@ typedef struct hp_listener_entry {
 /* How this process is reached: at which address of its own, and in which ports. */
 typedef struct hp_listener_options {
     hp_addr local; /* port 0 */
+    int all;       /* at all addresses of the host; `local` is the one that is told */
     hp_ports ports;
     hp_sock_options sock;
     int per_rank; /* so many proven candidates of one rank may wait for the communicator's driver; 0: any number */

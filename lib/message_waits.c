@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "lib/messages.h"
 #include "lib/name.h"
-#include "net/dial.h"
 
 #include <stdio.h>
 
@@ -283,7 +282,7 @@ static int
 is_absent(const hoop_comm *comm, int rank)
 {
     for (const hp_dialing *d = comm->dialing; d; d = d->next)
-        if (d->link->owner && d->link->peer == rank && hp_dial_absent_since(d->dial))
+        if (d->link->owner && d->link->peer == rank && hp_race_absent_since(d->race))
             return 1;
     return 0;
 }

@@ -40,7 +40,8 @@ typedef enum dial_state {
 
 /* What the last attempt met at the address. */
 typedef enum encounter {
-    NOBODY, /* nobody who speaks to this rank; or one who does, and says why it must wait */
+    NOBODY, /* nobody who speaks to this rank */
+    WAITS,  /* the right one, and it says why this rank must wait */
     CLOSES, /* it accepts, and closes without a byte */
     SILENT, /* it accepts, and says nothing */
     BUSY    /* the right one, and it has no room now */
@@ -93,6 +94,7 @@ finish(hp_dial *dial, hp_dial_result *result)
     hp_timer_set(dial->timer, HP_NEVER);
     hp_wipe(&dial->handshake, sizeof(dial->handshake));
     dial->state = OVER;
+    result->to = dial->to;
     if (result->fd < 0 && dial->short_since) {
         result->error.code = HOOP_ERR_SYSTEM;
         result->error.sys_errno = dial->number;
@@ -395,7 +397,7 @@ on_end(hp_dial *dial)
     } else if (handshake->state == HP_HANDSHAKE_REFUSED) {
         dial->foreign = 0;
         note_absence(dial, handshake->status == HP_LATE);
-        try_later(dial, handshake->status == HP_BUSY ? BUSY : NOBODY, hp_status_text(handshake->status));
+        try_later(dial, handshake->status == HP_BUSY ? BUSY : WAITS, hp_status_text(handshake->status));
     } else {
         on_foreign(dial, handshake->why);
     }
@@ -566,6 +568,24 @@ uint64_t
 hp_dial_silent_since(const hp_dial *dial)
 {
     return dial->silent;
+}
+
+hp_dial_standing
+hp_dial_stands(const hp_dial *dial)
+{
+    if (dial->met == WAITS || dial->met == BUSY) /* also while it is dialled again */
+        return HP_DIAL_MET;
+    if (dial->state == HANDSHAKING)
+        return dial->handshake.state == HP_HANDSHAKE_CHALLENGE ? HP_DIAL_GREETING : HP_DIAL_MET;
+    return dial->state == CONNECTING ? HP_DIAL_ASKING : HP_DIAL_FAILED;
+}
+
+const char *
+hp_dial_answer(const hp_dial *dial)
+{
+    if (dial->state == CONNECTING)
+        return "no answer to the connection request";
+    return is_unanswered(dial) ? "something accepts, and does not answer" : dial->last;
 }
 
 void

@@ -15,10 +15,19 @@
 
 typedef struct hp_dial hp_dial;
 
+/* How far a dial has come. */
+typedef enum hp_dial_standing {
+    HP_DIAL_ASKING,   /* no answer to the connection request yet */
+    HP_DIAL_GREETING, /* something has accepted, and has proven nothing yet */
+    HP_DIAL_MET,      /* the peer has proven itself, and the dial waits for it */
+    HP_DIAL_FAILED    /* the last attempt has failed; the next one follows */
+} hp_dial_standing;
+
 typedef struct hp_dial_result {
     int fd; /* >= 0: proven, non-blocking, the owner's from now on; -1: failed, see error */
     uint64_t features;
     uint32_t assigned_rank;
+    hp_addr to;      /* the address that was dialled */
     uint16_t status; /* hp_status of a refusal, else 0 */
     uint32_t epoch;  /* of a refusal: the peer's */
     hoop_error error;
@@ -45,6 +54,8 @@ int hp_dial_explain(const hp_dial *dial, hoop_error *error);
 uint64_t hp_dial_absent_since(const hp_dial *dial);
 /* Since when the host has answered no attempt, not even with a refusal; 0: it has answered the last one. */
 uint64_t hp_dial_silent_since(const hp_dial *dial);
-void hp_dial_free(hp_dial *dial); /* ends it without calling fn; NULL is fine */
+hp_dial_standing hp_dial_stands(const hp_dial *dial);
+const char *hp_dial_answer(const hp_dial *dial); /* what the address has answered so far, as a phrase */
+void hp_dial_free(hp_dial *dial);                /* ends it without calling fn; NULL is fine */
 
 #endif

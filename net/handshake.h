@@ -10,7 +10,7 @@
 #include "net/auth.h"
 
 enum { HP_ROLE_CONTROL = 1, HP_ROLE_DATA = 2, HP_ROLE_ASK = 3 }; /* ASK: no rank, hoop-top asks what the job does */
-enum { HP_WIRE_MIN = 3, HP_WIRE_MAX = 3 };                       /* versions of the protocol that this build speaks */
+enum { HP_WIRE_MIN = 4, HP_WIRE_MAX = 4 };                       /* versions of the protocol that this build speaks */
 enum { HP_M1 = 144, HP_M2 = 112, HP_M3 = 48, HP_M4 = 64 };       /* bytes of the four messages */
 enum { HP_M1_NONCE = 80 };                                       /* where the nonce of a HELLO lies: 32 bytes */
 /*

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* From the best to the worst. */
 enum kind { ORDINARY, LINK_LOCAL, BRIDGE, LOOPBACK, DOWN };
@@ -276,4 +277,84 @@ hp_interface_choose(hp_addr *addr, const char *wanted, const hp_addr *server, ch
     }
     freeifaddrs(all);
     return result;
+}
+
+/* --- other addresses --- */
+
+enum { FACTS = 128 };
+
+/* The lower, the better; UNFIT: for no other machine. */
+static uint32_t
+distance(const hp_interface_fact *fact)
+{
+    const hp_addr *a = &fact->addr;
+    int local4 = a->u.any.sa_family == AF_INET && ntohl(a->u.v4.sin_addr.s_addr) >> 16 == 0xA9FE; /* 169.254.0.0/16 */
+    if (fact->down || local4 || hp_addr_is_loopback(a) || hp_addr_is_link_local(a))
+        return UNFIT;
+    return fact->bridge ? 3 : fact->tunnel ? 2 : fact->wireless ? 1 : 0;
+}
+
+static int
+same_way(const hp_interface_fact *a, const hp_interface_fact *b)
+{
+    return a->addr.u.any.sa_family == b->addr.u.any.sa_family && strcmp(a->name, b->name) == 0;
+}
+
+/* Whether an earlier one of its interface, or the chosen address, stands for it. */
+static int
+is_covered(const hp_addr *chosen, const hp_interface_fact *fact, int n, int i)
+{
+    for (int k = 0; k < n; k++)
+        if (((k < i && distance(&fact[k]) != UNFIT) || hp_addr_same_host(&fact[k].addr, chosen)) &&
+            same_way(&fact[k], &fact[i]))
+            return 1;
+    return 0;
+}
+
+int
+hp_interface_order(hp_addr other[HP_OTHERS], const hp_addr *chosen, const hp_interface_fact *fact, int n)
+{
+    int count = 0;
+    if (hp_addr_is_loopback(chosen))
+        return 0;
+    for (uint32_t wanted = 0; wanted <= 3; wanted++)
+        for (int i = 0; i < n && count < HP_OTHERS; i++)
+            if (distance(&fact[i]) == wanted && !is_covered(chosen, fact, n, i))
+                other[count++] = fact[i].addr;
+    return count;
+}
+
+static int
+has_part(const char *name, const char *part)
+{
+    char path[96];
+    snprintf(path, sizeof(path), "/sys/class/net/%.31s/%s", name, part);
+    return access(path, F_OK) == 0;
+}
+
+int
+hp_interface_others(hp_addr other[HP_OTHERS], const hp_addr *chosen)
+{
+    hp_interface_fact fact[FACTS];
+    struct ifaddrs *all = NULL;
+    int n = 0;
+    hp_socket_lock();
+    int failed = getifaddrs(&all);
+    hp_socket_unlock();
+    if (failed)
+        return 0;
+    for (const struct ifaddrs *entry = all; entry && n < FACTS; entry = entry->ifa_next) {
+        hp_interface_fact *f = &fact[n];
+        if (!usable(entry, &f->addr))
+            continue;
+        enum kind kind = kind_of(entry, &f->addr);
+        snprintf(f->name, sizeof(f->name), "%s", entry->ifa_name);
+        f->down = kind == DOWN;
+        f->bridge = kind == BRIDGE || has_part(f->name, "bridge");
+        f->wireless = has_part(f->name, "wireless") || has_part(f->name, "phy80211");
+        f->tunnel = (entry->ifa_flags & IFF_POINTOPOINT) != 0;
+        n++;
+    }
+    freeifaddrs(all);
+    return hp_interface_order(other, chosen, fact, n);
 }

@@ -15,4 +15,23 @@
 hoop_result hp_interface_choose(hp_addr *addr, const char *wanted, const hp_addr *server, char name[32], char *why,
                                 size_t why_size, hoop_error *error);
 
+enum { HP_OTHERS = 3 };
+
+/* An address of this machine, and what the system says of its interface. */
+typedef struct hp_interface_fact {
+    char name[32];
+    hp_addr addr;
+    int down, wireless, tunnel;
+    int bridge; /* of this machine's guests, most likely: other machines may have the same address */
+} hp_interface_fact;
+
+/*
+ * At which other addresses (port 0) this machine may be reached by those that do not reach `chosen`: the best HP_OTHERS
+ * at most, one of each interface and family, cables before radio before tunnels before bridges. None are link-local,
+ * which mean nothing without the interface, and none if `chosen` is loopback. Returns how many. Pure.
+ */
+int hp_interface_order(hp_addr other[HP_OTHERS], const hp_addr *chosen, const hp_interface_fact *fact, int n);
+/* The same of this machine as it is now; 0 if it cannot be asked. */
+int hp_interface_others(hp_addr other[HP_OTHERS], const hp_addr *chosen);
+
 #endif

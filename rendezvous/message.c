@@ -11,7 +11,11 @@
 
 #include <string.h>
 
-enum { JOIN_LEAST = 138, PART_HEAD = 28, MEMBER_MAX = 4 + 4 + 8 + 4 + HP_ADDR_BYTES + 1 + HP_HOST_TEXT };
+enum {
+    JOIN_LEAST = 139,
+    PART_HEAD = 28,
+    MEMBER_MAX = 4 + 4 + 8 + 4 + (1 + HP_OTHERS) * HP_ADDR_BYTES + 2 + HP_HOST_TEXT
+};
 
 typedef struct cursor {
     const uint8_t *at;
@@ -74,6 +78,18 @@ take_addr(cursor *c, hp_addr *addr)
         c->bad = 1;
 }
 
+static void
+take_others(cursor *c, hp_addr other[HP_OTHERS])
+{
+    int n = *take(c, 1);
+    if (n > HP_OTHERS)
+        c->bad = 1;
+    for (int i = 0; i < HP_OTHERS; i++)
+        other[i].length = 0;
+    for (int i = 0; i < n && !c->bad; i++)
+        take_addr(c, &other[i]);
+}
+
 /* A host name is used in messages: bytes that do not print become question marks. */
 static void
 take_host(cursor *c, char host[HP_HOST_TEXT])
@@ -119,6 +135,15 @@ put_addr(uint8_t *p, const hp_addr *addr)
 }
 
 static uint8_t *
+put_others(uint8_t *p, const hp_addr other[HP_OTHERS])
+{
+    uint8_t *number = p++;
+    for (*number = 0; *number < HP_OTHERS && other[*number].length; ++*number)
+        p = put_addr(p, &other[*number]);
+    return p;
+}
+
+static uint8_t *
 put_call(uint8_t *p, const hp_call *call, int name)
 {
     hp_call sent = *call;
@@ -151,6 +176,7 @@ hp_join_put(uint8_t *out, const hp_join *join)
     p = put64(p, join->warn_after);
     p = put64(p, join->peer_timeout);
     p = put_addr(p, &join->member.addr);
+    p = put_others(p, join->member.other);
     *p++ = join->member.proxied != 0;
     p = put64(p, join->ring);
     p = put32(p, join->epoch);
@@ -213,6 +239,7 @@ hp_join_get(hp_join *join, const uint8_t *in, size_t n)
     join->warn_after = take64(&c);
     join->peer_timeout = take64(&c);
     take_addr(&c, &join->member.addr);
+    take_others(&c, join->member.other);
     join->member.proxied = *take(&c, 1) != 0;
     take_ring(&c, join);
     take_split(&c, join);
@@ -238,6 +265,7 @@ put_member(uint8_t *p, const hp_member *member, int at_position)
     p = put64(p, member->host_id);
     p = put32(p, member->processors);
     p = put_addr(p, &member->addr);
+    p = put_others(p, member->other);
     return put_host(p, member->host);
 }
 
@@ -290,6 +318,7 @@ hp_part_members(const hp_part *part, hp_member *members, int *order)
         member->host_id = take64(&c);
         member->processors = take32(&c);
         take_addr(&c, &member->addr);
+        take_others(&c, member->other);
         take_host(&c, member->host);
     }
     return whole(&c);

@@ -4,10 +4,10 @@
  * ranges before it believes anything, and returns 0 for what it does not. hoop_protocol(7) is the reference.
  *
  *   JOIN      rank 4 | size 4 | patience 4 | pid 4 | host id 8 | processors 4 | op time-out 8 | warn after 8 |
- *             peer time-out 8 | address 19 | proxied 1 | ring 8 | epoch 4 | digest 8 | started 8 | completed 8 |
+ *             peer time-out 8 | address 19 | others | proxied 1 | ring 8 | epoch 4 | digest 8 | started 8 | completed 8 |
  *             parent 8 | split 4 | parent rank 4 | parent size 4 | colour 4 | key 4 | host 1 + n | agree 2 + n
  *   ROSTER    comm 8 | epoch 4 | rank 4 | size 4 | first 4 | count 4 | count members:
- *             rank at this position of the ring 4 | pid 4 | host id 8 | processors 4 | address 19 | host 1 + n
+ *             rank at this position of the ring 4 | pid 4 | host id 8 | processors 4 | address 19 | others | host 1 + n
  *   IN_OP, PROGRESS   sequence 8 | step 8 | bytes 8 | since 8 | limit 8 | overdue 8 | waits for 4 | sending 4 | call 16
  *   OUT, LEAVE        completed 8
  *   WAITING           sequence 8 | since 8 | peer 4 | for what 4 | call 16
@@ -23,6 +23,7 @@
  *   CALL_NAME         number 1 | text
  *   READY, GO, PING   nothing
  *
+ * Others are a number 1 of at most HP_OTHERS, and so many addresses 19.
  * A call here is an hp_call with the number of its name in bits 1 to 7 of `fused`.
  */
 #ifndef HP_MESSAGE_H
@@ -31,6 +32,7 @@
 #include "base/call_names.h"
 #include "net/addr.h"
 #include "net/frame.h"
+#include "net/interface.h"
 
 enum { HP_HOST_TEXT = 64, HP_AGREE_MAX = 2048, HP_WORLD_MAX = 65536, HP_REPORT_BYTES = 72, HP_COUNT_BYTES = 8 };
 enum { HP_NAME_TEXT = 64 }; /* room for a name, and the end of the string */
@@ -47,8 +49,9 @@ typedef struct hp_member {
     uint64_t host_id;        /* equal on the same machine */
     uint32_t processors;     /* on one machine, equal if they may run on the same processors */
     uint32_t pid;
-    hp_addr addr; /* its data listener */
-    int proxied;  /* that is a proxy's, whose answer says nothing of the process; in JOIN alone */
+    hp_addr addr;             /* its data listener */
+    hp_addr other[HP_OTHERS]; /* where it can be reached, too; length 0: no more */
+    int proxied;              /* that is a proxy's, whose answer says nothing of the process; in JOIN alone */
 } hp_member;
 
 static inline int

@@ -21,6 +21,7 @@ common(const hp_client_options *o)
         .completed = o->completed,
         .parent_rank = -1};
     join.member.proxied = o->proxied;
+    memcpy(join.member.other, o->other, sizeof(join.member.other));
     memcpy(join.member.host, o->host, sizeof(join.member.host));
     return join;
 }

@@ -23,14 +23,15 @@ typedef struct hp_client_options {
     char host[HP_HOST_TEXT];
     uint64_t host_id;
     uint32_t processors, pid;
-    hp_addr own;         /* where this rank's data listener is, */
-    hp_addr listen;      /* and how the other ranks reach it */
-    int proxied;         /* that is not its own address: hp_member */
-    const char *agree;   /* settings that all ranks must share: "key=value\n" lines, <= 2 KiB; copied */
-    uint32_t number;     /* of this JOIN, another than those of this process's other communicators; 0: none */
-    uint64_t deadline;   /* hp_loop_now() at which the join has failed */
-    uint64_t op_timeout; /* ns, 0: none; the server uses that of the first rank that joins */
-    uint64_t warn_after; /* ns, 0: never; likewise */
+    hp_addr own;              /* where this rank's data listener is, */
+    hp_addr listen;           /* and how the other ranks reach it */
+    hp_addr other[HP_OTHERS]; /* and where else, if that does not work */
+    int proxied;              /* that is not its own address: hp_member */
+    const char *agree;        /* settings that all ranks must share: "key=value\n" lines, <= 2 KiB; copied */
+    uint32_t number;          /* of this JOIN, another than those of this process's other communicators; 0: none */
+    uint64_t deadline;        /* hp_loop_now() at which the join has failed */
+    uint64_t op_timeout;      /* ns, 0: none; the server uses that of the first rank that joins */
+    uint64_t warn_after;      /* ns, 0: never; likewise */
     /* a split: the parent communicator, the split's number, this rank and the size there; parent 0: none */
     uint64_t parent, parent_digest; /* hp_ring_digest */
     uint64_t started, completed;    /* operations there */

@@ -110,7 +110,7 @@ allowed 'bin sees everything but t' 'hoop\.h|(base|flight|net|rendezvous|launch|
 # The files of each folder, from the top to the bottom.
 downward base call call_names dtype processors wire buffer log line_writer count stopwatch thread interrupt clock text secmem mem err number limits option_error distance hash option_list json
 downward flight report base64 story chain ring sweep collection folder server_socket process format
-downward net link stripe control zerocopy pipe receiver frame_check link_state iov acceptor candidate pending spare dial handshake_io handshake \
+downward net link stripe control zerocopy pipe receiver frame_check link_state iov acceptor candidate pending spare race dial handshake_io handshake \
     alarm log_queue ports secret auth frame probe sock interface addr lookup tcp_path tcp_silence socket loop
 downward gpu gpu host cuda cuda_memory cuda_stream_sync cuda_queue cuda_bounce cuda_launch cuda_memtype cuda_context \
     cuda_internal cuda_driver cuda_image kernels kernel_types cuda_kernel \
@@ -119,7 +119,7 @@ downward rendezvous server inquiry answer job_keys table rank_row whereabouts lo
     stays events title client membership registration resend clock_question control_conn message clock_offset lateness
 downward lib hoop bootstrap wait collective serve sendrecv alltoallv message_call on_stream group_call group entry leave join attend progress spin \
     standby stream_watchdog round links fault cut_off reports vitals stats message_waits messages message_works held staging devices ops inbox recorder callback \
-    work_pool request registry baton name comm counters call_times exchange pmi pmix mpi server_search bounded_wait environment outward launcher config config.def \
+    work_pool request registry baton name comm counters call_times exchange ways pmi pmix mpi server_search bounded_wait environment outward launcher config config.def \
     secret_file listener server_thread peer_heartbeat \
     channel attach slot belt work pair arrivals matching place schedule plan blocks
 downward launch agent ranks start_error run silence inspection job_table host job_server failure recorders diag agent_conn \

@@ -12,7 +12,7 @@ unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 netns_need_root
 command -v ip >/dev/null || skip_all 'ip is not installed (apt-get install iproute2)'
 id=ad$$
-netns_clean() { for i in 1 2 nat1 nat2; do ip netns del "$id-$i" 2>/dev/null; done; }
+netns_clean() { for i in 1 2 3 hub nat1 nat2; do ip netns del "$id-$i" 2>/dev/null; done; }
 trap 'netns_clean; tap_cleanup' 0
 ip netns add "$id-1" 2>"$tmp/why" && ip netns exec "$id-1" true 2>"$tmp/why" ||
     skip_all "this machine permits no network namespaces: $(cat "$tmp/why")"
@@ -35,23 +35,32 @@ HOOP_HOSTID=$id-$i exec ip netns exec "$id-$i" unshare --uts --mount sh -c 'echo
     [ ! -e "hosts.$0" ] || mount --bind "hosts.$0" /etc/hosts
     exec "$@"' "$i" "$@"
 END
-# A remote shell: whatever the host is called, it is the second one.
-printf '#!/bin/sh\nshift\nexec "%s/on" 2 sh -c "$*"\n' "$tmp" >far
+# A remote shell: 10.2.0.3 is the third host; whatever else a host is called, it is the second one.
+printf '#!/bin/sh\ni=2\n[ "$1" != 10.2.0.3 ] || i=3\nshift\nexec "%s/on" $i sh -c "$*"\n' "$tmp" >far
 chmod +x on far
 export id
 
-# A picture begins with two bare hosts. cable NAME: between them; alone NAME ADDRESS [bridge]: the same interface on each,
+# A picture begins with two bare hosts, or $world. cable NAME: between two; switch NAME: between all; alone NAME ADDRESS [bridge]: the same interface on each,
 # which leads to no other host; give HOST NAME ADDRESS...
 picture()
 {
     netns_clean
     rm -f hosts.[12]
-    for i in 1 2; do ip netns add "$id-$i" && ip -n "$id-$i" link set lo up; done
+    for i in $(seq "$world"); do ip netns add "$id-$i" && ip -n "$id-$i" link set lo up; done
 }
 cable()
 {
     ip -n "$id-1" link add "$1" type veth peer name "$1" netns "$id-2"
     for i in 1 2; do ip -n "$id-$i" link set "$1" up; done
+}
+switch()
+{
+    ip -n "$id-hub" link add "$1" type bridge && ip -n "$id-hub" link set "$1" up
+    for i in $(seq "$world"); do
+        ip -n "$id-$i" link add "$1" type veth peer name "$1-$i" netns "$id-hub"
+        ip -n "$id-hub" link set "$1-$i" master "$1" up
+        ip -n "$id-$i" link set "$1" up
+    done
 }
 alone()
 {
@@ -105,18 +114,18 @@ END
 
 ranks()
 {
-    for r in 0 1; do
-        start ./on $((r + 1)) env ${advertise:+HOOP_ADVERTISE="$advertise$((r + 1))"} RANK=$r WORLD_SIZE=2 "$@" >"rank$r" 2>&1 </dev/null
+    for r in $(seq 0 $((world - 1))); do
+        start ./on $((r + 1)) env ${advertise:+HOOP_ADVERTISE="$advertise$((r + 1))"} RANK=$r WORLD_SIZE=$world "$@" >"rank$r" 2>&1 </dev/null
         eval "pid$r=\$started"
     done
 }
-ended() { gone "$pid0" && gone "$pid1"; }
-# met TEXT: both ranks that `ranks` has started end well.
+ended() { gone "$pid0" && gone "$pid1" && { [ $world -lt 3 ] || gone "$pid2"; }; }
+right() { for r in $(seq 0 $((world - 1))); do printf 'rank %d of %d: right;' $r $world; done; }
+# met TEXT: all ranks that `ranks` has started end well.
 met()
 {
     wait_for $((30 * ${HOOP_TEST_TIME_FACTOR:-1})) ended
-    is 'rank 0 of 2: right;rank 1 of 2: right;' "$(sed -n 's/^\(rank .*: right\).*/\1/p' rank0 rank1 | tr '\n' ';')" "$1" ||
-        diag "$(tail -n 30 rank0 rank1)"
+    is "$(right)" "$(sed -n 's/^\(rank .*: right\).*/\1/p' rank? | tr '\n' ';')" "$1" || diag "$(tail -n 30 rank?)"
 }
 
 # by_store HOST TEXT: through the store of a PyTorch group, which is on HOST. With $advertise, here and in ranks, the ranks
@@ -126,16 +135,16 @@ by_store()
     [ -n "$python" ] || { skip 1 'no python3, or no shared library'; return; }
     rm -rf store
     mkdir store
-    for r in 0 1; do
+    for r in $(seq 0 $((world - 1))); do
         start ./on $((r + 1)) env ${advertise:+HOOP_ADVERTISE="$advertise$((r + 1))"} HOOP_LIBRARY="$library" \
             PYTHONPATH="$abs_top_srcdir/python" PYTHONDONTWRITEBYTECODE=1 "$python" "$abs_top_srcdir/t/sys/store_rank.py" \
-            store "$1" $r 2 >"rank$r" 2>&1 </dev/null
+            store "$1" $r $world >"rank$r" 2>&1 </dev/null
         eval "pid$r=\$started"
     done
     met "$2: the store of a PyTorch group"
 }
 
-# meets TEXT ADDRESS [FAR]: by all three ways, with the address of the first host; FAR: the second one, for hooprun.
+# meets TEXT ADDRESS [FAR]: by all three ways, with the address of the first host; FAR: the others, for hooprun.
 meets()
 {
     by_store "$2" "$1"
@@ -144,10 +153,11 @@ meets()
     met "$1: torchrun's variables"
     [ -n "${3:-}" ] || return 0
     ./on 1 timeout 60 "$hooprun" --rsh ./far -H "localhost:1,$3:1" "$guest" >out 2>err </dev/null
-    is 'rank 0 of 2: right;rank 1 of 2: right;' "$(sed -n 's/^.*\(rank . of 2: right\).*/\1/p' out | sort | tr '\n' ';')" "$1: hooprun" ||
+    is "$(right)" "$(sed -n 's/^.*\(rank . of .: right\).*/\1/p' out | sort | tr '\n' ';')" "$1: hooprun" ||
         diag "$(cat out err)"
 }
 port=21000
+world=2
 plan_lazy
 
 picture
@@ -199,6 +209,29 @@ ip -n "$id-2" addr flush dev eth0
 give 1 eth0 fe80::1/64
 give 2 eth0 fe80::2/64
 meets 'link-local addresses alone' 'fe80::1%eth0' '[fe80::2%eth0]'
+
+# The first host reaches both others on each network, and is reached. Those reach each other on the second one alone, so the
+# address that works for the server is a black hole for one link of the ring.
+world=3
+picture
+ip netns add "$id-hub"
+switch eth0
+switch eth1
+for i in 1 2 3; do
+    give $i eth0 10.1.0.$i/24
+    give $i eth1 10.2.0.$i/24
+done
+for i in 2 3; do ip -n "$id-$i" neigh replace 10.1.0.$((5 - i)) lladdr 02:00:00:00:00:fe dev eth0 nud permanent; done
+export HOOP_DEBUG=info
+meets 'a black hole between two of three hosts' 10.1.0.1 10.1.0.2:1,10.2.0.3
+like 'rank 2 .host3. is reached at 10\.2\.0\.3:[0-9]*; 10\.1\.0\.3:[0-9]*: no answer to the connection request$' "$(grep 'is reached at' rank1)" 'the rank says where it has found the other one'
+unset HOOP_DEBUG
+for i in 2 3; do ip -n "$id-$i" neigh replace 10.2.0.$((5 - i)) lladdr 02:00:00:00:00:fe dev eth1 nud permanent; done
+port=$((port + 40))
+ranks MASTER_ADDR=10.1.0.1 MASTER_PORT=$port HOOP_BOOTSTRAP_TIMEOUT_MS=10000 "$guest"
+wait_for $((30 * ${HOOP_TEST_TIME_FACTOR:-1})) ended
+like 'no connection to rank 2 .host3.* 10\.1\.0\.3:[0-9]*: no answer to the connection request; 10\.2\.0\.3:[0-9]*: no answer' "$(cat rank1)" 'where both networks are, the start-up line says what each address has answered'
+world=2
 
 # With HOOP_ADVERTISE: routers that translate addresses.
 picture

@@ -49,6 +49,12 @@ typedef struct hp_cut_off {
     hp_probe probe;
 } hp_cut_off;
 
+/* large_packets.c's. */
+typedef struct hp_large_packets {
+    int peer, told; /* whose host is asked; a line was written about this silence */
+    hp_probe probe;
+} hp_large_packets;
+
 /* fault.c's. */
 typedef struct hp_fault {
     atomic_int known;  /* 1: error is final; any thread may read it, the driver may not have acted on it yet */
@@ -60,6 +66,7 @@ typedef struct hp_fault {
     uint64_t report_at;   /* when the loss of that link has to be reported to the server; 0: it was, or need not be */
     hp_probe probe;       /* of that link's peer */
     hp_cut_off cut_off;
+    hp_large_packets large_packets;
 } hp_fault;
 
 /*

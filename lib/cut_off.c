@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "lib/large_packets.h"
 #include "lib/messages.h"
 #include "lib/ways.h"
 
@@ -114,6 +115,7 @@ hp_cut_off_check(hoop_comm *comm, uint64_t now)
         return;
     c->looked = now;
     hp_link *link = most_silent(comm, now, &longest);
+    hp_large_packets_check(comm, link, now);
     int lasts = link && longest >= limit + hp_tcp_silence_deference(limit);
     if (c->asked && (!lasts || link->peer != c->peer)) { /* the answer would be about another link, or another outage */
         hp_probe_stop(&c->probe);

@@ -177,6 +177,7 @@ fail(hoop_comm *comm, const hoop_error *cause, int by_server)
     atomic_store(&comm->fault.failed, 1);
     hp_probe_stop(&comm->fault.probe);
     hp_probe_stop(&comm->fault.cut_off.probe);
+    hp_probe_stop(&comm->fault.large_packets.probe);
     release_and_drain(comm);
     /* from here on no thread touches the caller's memory: links no longer move, queues are drained */
     hp_log(HP_LOG_INFO, "%sthe communicator has failed: %s", hp_name_prefix(comm, name), comm->fault.error.text);

@@ -191,6 +191,7 @@ hp_leave_free(hoop_comm *comm)
     hp_client_free(comm->client);
     hp_probe_stop(&comm->fault.probe);
     hp_probe_stop(&comm->fault.cut_off.probe);
+    hp_probe_stop(&comm->fault.large_packets.probe);
     hp_timer_free(comm->alarm);
     if (comm->loop)
         hp_loop_free(comm->loop);

@@ -139,6 +139,15 @@ hp_link_silence(hp_link *link, uint64_t now)
     return longest;
 }
 
+uint32_t
+hp_link_lost_size(const hp_link *link, uint64_t now)
+{
+    uint32_t size = 0;
+    for (int k = 0; k < link->stripes && !size && link->state == HP_LINK_OPEN; k++)
+        size = link->stripe[k] ? hp_stripe_lost_size(link->stripe[k], now) : 0;
+    return size;
+}
+
 int
 hp_link_is_silent(const hp_link *link)
 {

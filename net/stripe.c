@@ -559,6 +559,13 @@ hp_stripe_is_silent(const hp_stripe *s)
     return s->silence.since != 0;
 }
 
+uint32_t
+hp_stripe_lost_size(const hp_stripe *s, uint64_t now)
+{
+    hp_tcp_look look = s->eof || s->shut ? (hp_tcp_look){0} : hp_tcp_look_at(s->fd);
+    return hp_tcp_silence_may_be_size(&s->silence, &look, now) ? look.mss : 0;
+}
+
 void
 hp_stripe_cut(hp_stripe *s)
 {

@@ -30,6 +30,7 @@ hp_tcp_path hp_stripe_path(const hp_stripe *stripe);
 /* As hp_link_silence, hp_link_cut. */
 uint64_t hp_stripe_silence(hp_stripe *stripe, uint64_t now);
 int hp_stripe_is_silent(const hp_stripe *stripe);
+uint32_t hp_stripe_lost_size(const hp_stripe *stripe, uint64_t now); /* as hp_link_lost_size */
 void hp_stripe_cut(hp_stripe *stripe);
 
 void hp_stripe_free(hp_stripe *stripe);

@@ -39,6 +39,11 @@ hp_tcp_look_at(int fd)
     hp_tcp_look none = {0};
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
         return none;
-    return (hp_tcp_look){info.tcpi_unacked,       info.tcpi_retransmits, info.tcpi_probes,
-                         info.tcpi_last_ack_recv, info.tcpi_bytes_acked, info.tcpi_state == TCP_CLOSED};
+    return (hp_tcp_look){.unacked = info.tcpi_unacked,
+                         .resent = info.tcpi_retransmits,
+                         .probes = info.tcpi_probes,
+                         .acked_ms = info.tcpi_last_ack_recv,
+                         .acked = info.tcpi_bytes_acked,
+                         .mss = info.tcpi_snd_mss,
+                         .closed = info.tcpi_state == TCP_CLOSED};
 }

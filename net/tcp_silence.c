@@ -13,7 +13,10 @@ enum {
     RTO_SPARE_MS = 15000,
     RTO_PART = 7, /* with so many retransmissions at the longest interval, and those before, 15 are enough */
     RTO_LEAST_MS = 1000,
-    RTO_MOST_MS = 120000
+    RTO_MOST_MS = 120000,
+    SIZE_TIME = 10, /* seconds; a network that heals takes less, most often */
+    RESENT_LEAST = 3,
+    SMALL_MSS = 536 /* segments that every path must pass (RFC 9293 3.7.1) */
 };
 
 void
@@ -36,6 +39,13 @@ uint64_t
 hp_tcp_silence_lasts(const hp_tcp_silence *s, uint64_t now)
 {
     return s->since && now > s->since ? now - s->since : 0;
+}
+
+int
+hp_tcp_silence_may_be_size(const hp_tcp_silence *s, const hp_tcp_look *look, uint64_t now)
+{
+    return !look->closed && look->unacked && look->resent >= RESENT_LEAST && look->mss > SMALL_MSS &&
+           hp_tcp_silence_lasts(s, now) >= SIZE_TIME * HP_SEC;
 }
 
 static int64_t

@@ -20,6 +20,7 @@ typedef struct hp_tcp_look {
     uint32_t probes;          /* unanswered, of keepalive or of a window that is shut */
     uint32_t acked_ms;        /* since the last segment with an acknowledgement, even one of nothing new */
     uint64_t acked;           /* bytes, in all */
+    uint32_t mss;             /* the largest segment that this end sends, in bytes of data */
     int closed;               /* TCP has given up, or the connection has ended: nothing is known any more */
 } hp_tcp_look;
 
@@ -33,6 +34,12 @@ void hp_tcp_silence_note(hp_tcp_silence *silence, const hp_tcp_look *look, uint6
 
 /* For how many ns it lasts; 0: it is not silent. */
 uint64_t hp_tcp_silence_lasts(const hp_tcp_silence *silence, uint64_t now);
+
+/*
+ * Whether the path may drop large packets alone: data was sent again and again for 10 s, and none of it was acknowledged. That a
+ * small packet is answered meanwhile is for the caller to find out (net/probe.h).
+ */
+int hp_tcp_silence_may_be_size(const hp_tcp_silence *silence, const hp_tcp_look *look, uint64_t now);
 
 /* Keepalive of a connection. 0 in a wish: not set by the user. */
 typedef struct hp_keepalive {

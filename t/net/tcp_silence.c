@@ -101,12 +101,35 @@ test_margins(void)
        "the server has 3 to 5 s for its verdict");
 }
 
+static void
+test_size(void)
+{
+    hp_tcp_look look = {.unacked = 9, .resent = 6, .mss = 8948};
+    hp_tcp_silence s = {0};
+    seconds(&s, look, 100, 109, 109);
+    ok(!hp_tcp_silence_may_be_size(&s, &look, 109 * HP_SEC), "9 s without an acknowledgement are no reason");
+    seconds(&s, look, 110, 110, 110);
+    ok(hp_tcp_silence_may_be_size(&s, &look, 110 * HP_SEC), "10 s are, while the peer is heard");
+    look.mss = 536;
+    ok(!hp_tcp_silence_may_be_size(&s, &look, 110 * HP_SEC), "segments that every path passes are not too large");
+    look = (hp_tcp_look){.probes = 4, .mss = 8948};
+    ok(!hp_tcp_silence_may_be_size(&s, &look, 110 * HP_SEC), "a window that is shut is no loss");
+    look = (hp_tcp_look){.unacked = 9, .resent = 2, .mss = 8948};
+    ok(!hp_tcp_silence_may_be_size(&s, &look, 110 * HP_SEC), "one that was sent twice may be under way");
+    look = (hp_tcp_look){.unacked = 9, .resent = 6, .mss = 8948, .closed = 1};
+    ok(!hp_tcp_silence_may_be_size(&s, &look, 110 * HP_SEC), "TCP has given up");
+    look = (hp_tcp_look){.unacked = 9, .resent = 6, .mss = 8948, .acked = 1000};
+    seconds(&s, look, 111, 120, 111);
+    ok(!hp_tcp_silence_may_be_size(&s, &look, 120 * HP_SEC), "an acknowledged byte begins the time again");
+}
+
 int
 main(void)
 {
     plan_lazy();
     tap_limit(30);
     test_silence();
+    test_size();
     test_tcp();
     test_wishes();
     test_margins();

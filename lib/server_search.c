@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "net/dial.h"
+#include "net/race.h"
 #include "net/socket.h"
 
 #include <stdio.h>
@@ -26,18 +26,20 @@ enum {
 
 typedef struct candidate {
     struct port_search *search;
-    hp_dial *dial;  /* NULL: it has failed, or has not begun */
+    hp_race *race;  /* NULL: it has failed, or has not begun */
     uint64_t again; /* when it may begin */
 } candidate;
 
 typedef struct port_search {
     const hp_server_search_options *o;
     hp_loop *loop;
-    hp_addr addr; /* of the host */
+    hp_addr addr[HP_RACE_MOST]; /* of the host */
+    int addrs;
     uint64_t deadline;
     candidate candidate[PORTS_MOST];
     int open;       /* so many of them, the first ones, are dialled */
     int found;      /* the number of a candidate; -1: none yet */
+    hp_addr server; /* where it was found */
     int foreign;    /* the port of another program or job; 0: none was seen */
     hoop_error met; /* of a port that accepts and does not answer, or closes: what was last seen there */
 } port_search;
@@ -55,15 +57,17 @@ on_dialled(void *arg, const hp_dial_result *result)
     port_search *f = c->search;
     if (result->fd >= 0)
         hp_socket_close(result->fd);
-    if ((result->fd >= 0 || result->status) && f->found < 0)
+    if ((result->fd >= 0 || result->status) && f->found < 0) {
         f->found = number_of(c);
-    else if (result->error.code == HOOP_ERR_AUTH || result->error.code == HOOP_ERR_VERSION)
+        f->server = result->to;
+    } else if (result->error.code == HOOP_ERR_AUTH || result->error.code == HOOP_ERR_VERSION) {
         f->foreign = f->o->first + number_of(c);
+    }
     if (f->found < 0 && f->open == number_of(c) + 1 && f->open <= f->o->last - f->o->first)
         f->open++;
     c->again = hp_loop_now(f->loop) + AGAIN_MS * HP_MS;
-    hp_dial_free(c->dial);
-    c->dial = NULL;
+    hp_race_free(c->race);
+    c->race = NULL;
     hp_loop_wake(f->loop);
 }
 
@@ -81,15 +85,18 @@ dial_open(port_search *f, hoop_error *error)
     memcpy(hello.job_id, o->keys->job_id, HP_JOB_ID_BYTES);
     for (int i = 0; i < f->open; i++) {
         candidate *c = &f->candidate[i];
-        hp_addr to = f->addr;
-        if (c->dial || hp_loop_now(f->loop) < c->again)
+        hp_addr to[HP_RACE_MOST];
+        if (c->race || hp_loop_now(f->loop) < c->again)
             continue;
-        hp_addr_set_port(&to, (uint16_t)(o->first + i));
-        c->dial = hp_dial_new(f->loop, &to, NULL, &sock, o->keys, &hello, "the rendezvous server of rank 0",
+        for (int k = 0; k < f->addrs; k++) {
+            to[k] = f->addr[k];
+            hp_addr_set_port(&to[k], (uint16_t)(o->first + i));
+        }
+        c->race = hp_race_new(f->loop, to, f->addrs, &sock, o->keys, &hello, "the rendezvous server of rank 0",
                               f->deadline, on_dialled, c);
-        if (!c->dial)
+        if (!c->race)
             return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the search of rank 0's server");
-        hp_dial_limit_closed(c->dial, CLOSED_MOST);
+        hp_race_limit_closed(c->race, CLOSED_MOST);
     }
     return HOOP_SUCCESS;
 }
@@ -119,7 +126,7 @@ describe(port_search *f, const char *where, char what[HOST_TEXT + HOST_TEXT])
 {
     hoop_error met;
     for (int i = 0; i < f->open; i++)
-        if (f->candidate[i].dial && hp_dial_explain(f->candidate[i].dial, &met))
+        if (f->candidate[i].race && hp_race_explain(f->candidate[i].race, &met))
             f->met = met;
     int used = snprintf(what, HOST_TEXT, "the server of rank 0 %s", where);
     if (f->foreign)
@@ -158,7 +165,7 @@ resolve(port_search *f, hp_bounded_wait *wait, hoop_error *error)
     hoop_error why;
     snprintf(text, sizeof(text), strchr(f->o->host, ':') ? "[%.255s]:%u" : "%.255s:%u", f->o->host, f->o->first);
     snprintf(what, sizeof(what), "the address of rank 0's host, %.255s", f->o->host);
-    while (hp_addr_find(&f->addr, text, f->loop, f->deadline, &why) != HOOP_SUCCESS) {
+    while (hp_addr_find_all(f->addr, HP_RACE_MOST, &f->addrs, text, f->loop, f->deadline, &why) != HOOP_SUCCESS) {
         if (!hp_bounded_wait_ask(wait, what))
             return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                               "the host of rank 0 (MASTER_ADDR): %.180s; see hoop_launch(7)", why.text);
@@ -179,8 +186,7 @@ hp_server_search_run(hp_addr *server, const hp_server_search_options *o, hp_loop
     if (result == HOOP_SUCCESS)
         result = look(&f, wait, error);
     for (int i = 0; i < PORTS_MOST; i++)
-        hp_dial_free(f.candidate[i].dial);
-    *server = f.addr;
-    hp_addr_set_port(server, (uint16_t)(o->first + (f.found > 0 ? f.found : 0)));
+        hp_race_free(f.candidate[i].race);
+    *server = f.found >= 0 ? f.server : f.addr[0];
     return result;
 }

@@ -93,21 +93,22 @@ from_sockaddr(hp_addr *addr, const struct sockaddr *any, socklen_t length)
     addr->length = length;
 }
 
-/* The first that leads elsewhere, if there is one: many hosts have their own name for a loopback address as well. */
-static void
-take_best(hp_addr *addr, const struct addrinfo *found)
+/* Those that lead elsewhere, if there are any: many hosts have their own name for a loopback address as well. */
+static int
+take_best(hp_addr *addr, int most, const struct addrinfo *found)
 {
-    const struct addrinfo *best = found;
-    do {
-        from_sockaddr(addr, best->ai_addr, best->ai_addrlen);
-        best = best->ai_next;
-    } while (best && hp_addr_is_loopback(addr));
-    if (hp_addr_is_loopback(addr))
+    int n = 0;
+    for (const struct addrinfo *one = found; one && n < most; one = one->ai_next) {
+        from_sockaddr(&addr[n], one->ai_addr, one->ai_addrlen);
+        n += !hp_addr_is_loopback(&addr[n]);
+    }
+    if (n == 0)
         from_sockaddr(addr, found->ai_addr, found->ai_addrlen);
+    return n ? n : 1;
 }
 
 hoop_result
-hp_addr_find(hp_addr *addr, const char *text, hp_loop *loop, uint64_t deadline, hoop_error *error)
+hp_addr_find_all(hp_addr *addr, int most, int *n, const char *text, hp_loop *loop, uint64_t deadline, hoop_error *error)
 {
     char host[HOST_TEXT];
     unsigned long port;
@@ -119,10 +120,18 @@ hp_addr_find(hp_addr *addr, const char *text, hp_loop *loop, uint64_t deadline, 
     int reason = hp_lookup(host, loop, deadline, &found);
     if (reason != 0)
         return bad_host(host, reason, error);
-    take_best(addr, found);
+    *n = take_best(addr, most, found);
     freeaddrinfo(found);
-    hp_addr_set_port(addr, (uint16_t)port);
+    for (int i = 0; i < *n; i++)
+        hp_addr_set_port(&addr[i], (uint16_t)port);
     return HOOP_SUCCESS;
+}
+
+hoop_result
+hp_addr_find(hp_addr *addr, const char *text, hp_loop *loop, uint64_t deadline, hoop_error *error)
+{
+    int n;
+    return hp_addr_find_all(addr, 1, &n, text, loop, deadline, error);
 }
 
 hoop_result

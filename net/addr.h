@@ -24,7 +24,10 @@ enum { HP_ADDR_TEXT = 72, HP_ADDR_BYTES = 19 };
 hoop_result hp_addr_parse(hp_addr *addr, const char *text, hoop_error *error);
 /* The same, but resolving ends with HOOP_ERR_RENDEZVOUS when hp_loop_now() reaches the deadline. */
 hoop_result hp_addr_find(hp_addr *addr, const char *text, hp_loop *loop, uint64_t deadline, hoop_error *error);
-/* The same for a text that may lack the port, or be an IPv6 address without brackets: then `port` holds. */
+/* The same for all addresses of the host, at most `most`; *n: so many, at least 1. */
+hoop_result hp_addr_find_all(hp_addr *addr, int most, int *n, const char *text, hp_loop *loop, uint64_t deadline,
+                             hoop_error *error);
+/* The same as hp_addr_find for a text that may lack the port, or be an IPv6 address without brackets: then `port` holds. */
 hoop_result hp_addr_find_host(hp_addr *addr, const char *text, uint16_t port, hp_loop *loop, uint64_t deadline,
                               hoop_error *error);
 const char *hp_addr_print(const hp_addr *addr, char out[HP_ADDR_TEXT]); /* "10.0.0.1:4000"; returns out */

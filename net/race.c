@@ -36,6 +36,7 @@ struct hp_race {
     hp_hello hello;
     char what[96];
     uint64_t deadline;
+    int closed_most;
     hp_dial_fn *fn;
     void *arg;
 };
@@ -109,10 +110,15 @@ lose(hp_race *race)
     race->fn(race->arg, &result);
 }
 
-/* The peer is proven, and refuses: another address leads to the same answer. What else refuses may not be the peer. */
+/*
+ * The peer is proven, and refuses: another address leads to the same answer. What else refuses may not be the peer; and a
+ * rank has one connection for each link, so it refuses the second one of a race.
+ */
 static int
-is_final(const hp_dial_result *result)
+is_final(const hp_race *race, const hp_dial_result *result)
 {
+    if (race->hello.your_rank == HP_RANK_SERVER)
+        return result->status != 0;
     return result->status && result->status != HP_BAD_RANK && result->status != HP_BAD_COMM &&
            result->status != HP_DUPLICATE;
 }
@@ -133,9 +139,9 @@ on_dialled(void *arg, const hp_dial_result *result)
     r->result = *result;
     hp_dial_free(r->dial);
     r->dial = NULL;
-    if (is_final(result))
+    if (is_final(race, result))
         race->runner[0].result = *result;
-    if (is_final(result))
+    if (is_final(race, result))
         lose(race);
     else
         look(race);
@@ -148,6 +154,8 @@ begin(hp_race *race, uint64_t now)
     r->dial = hp_dial_new(race->loop, &r->to, NULL, &race->options, race->keys, &race->hello, race->what,
                           race->deadline, on_dialled, r);
     race->latest = now;
+    if (r->dial && race->closed_most)
+        hp_dial_limit_closed(r->dial, race->closed_most);
     if (!r->dial)
         hp_err_set(&r->result.error, HOOP_ERR_NO_MEMORY, "out of memory while dialling %s", race->what);
 }
@@ -202,6 +210,15 @@ hp_race_new(hp_loop *loop, const hp_addr *to, int n, const hp_sock_options *opti
     if (n > 1)
         hp_timer_set(race->timer, LOOK);
     return race;
+}
+
+void
+hp_race_limit_closed(hp_race *race, int most)
+{
+    race->closed_most = most;
+    for (int i = 0; i < race->begun; i++)
+        if (race->runner[i].dial)
+            hp_dial_limit_closed(race->runner[i].dial, most);
 }
 
 int

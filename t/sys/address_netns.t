@@ -188,6 +188,12 @@ done
 default 10.1.0.9
 meets 'two networks, of which one is a black hole' 10.2.0.1 10.2.0.2
 
+printf '127.0.0.1 localhost\n10.2.0.1 host1\n' >hosts.1
+printf '127.0.0.1 localhost\n10.1.0.1 host1\n10.2.0.1 host1\n' >hosts.2
+port=$((port + 40))
+ranks MASTER_ADDR=host1 MASTER_PORT=$port "$guest"
+met "a name with two addresses, of which the first is a black hole: torchrun's variables"
+
 picture
 cable eth0
 give 1 eth0 10.3.0.1/24

@@ -196,12 +196,13 @@ output(void *arg, int rank, int stream, const uint8_t *bytes, size_t n)
 }
 
 static void
-exited(void *arg, hp_host *host, int rank, int pid, int wait_status, uint64_t ms)
+exited(void *arg, hp_host *host, const hp_rank_exit *end)
 {
     (void)arg;
     (void)host;
-    check_rank(rank);
-    note(4, (uint64_t)rank << 32 | (uint32_t)pid, ms ^ (uint32_t)wait_status, NULL, 0);
+    check_rank(end->rank);
+    fuzz_check(end->cause <= HP_EXIT_CPU_TIME);
+    note(4, (uint64_t)end->rank << 32 | (uint32_t)end->pid, end->ms ^ (uint32_t)end->status, NULL, 0);
 }
 
 static void

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/wire.h"
+#include "rendezvous/admission.h"
 #include "t/tap/tap.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How a rank leaves its rings: what it still waits for, and what the others are told. Pure: no clock, nothing is sent."""
+"""How a rank leaves its rings: what it still waits for, and what the others are told. No clock is here, and nothing is sent."""
 
 import sys
 from typing import Optional, Sequence
@@ -32,11 +32,16 @@ def verdict(rank: int, pending: Sequence[Pending], quiet: float) -> str:
     return f"rank {rank} leaves, and nobody has matched its {call} for {patience:.0f} s"
 
 
+_calls = 0
+_left = (-1, 0.0)  # the calls so far and the time, when the program began to leave
+
 _MARK = "_hoop_within"  # of an exception: where its traceback began at the last call
 
 
 def note_handled() -> None:
-    """A program that makes a call has not ended by the exception that it may be handling."""
+    """A program that makes a call has not ended by the exception that it may be handling, and does not leave yet."""
+    global _calls
+    _calls += 1
     error = sys.exc_info()[1]
     if error is not None:
         error.__dict__[_MARK] = id(error.__traceback__)
@@ -47,6 +52,14 @@ def in_flight() -> Optional[BaseException]:
     error = sys.exc_info()[1]
     known = error is not None and error.__dict__.get(_MARK) == id(error.__traceback__)
     return None if known else error
+
+
+def leaving_since(now: float) -> float:
+    """When the program began to leave: the first time of asking since its last call. All its rings wait from then on."""
+    global _left
+    if _left[0] != _calls:
+        _left = (_calls, now)
+    return _left[1]
 
 
 def uncaught() -> Optional[BaseException]:

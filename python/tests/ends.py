@@ -200,7 +200,11 @@ def interrupted_call():
 
 def decisions():
     """hoop.ending, which is pure."""
-    from hoop.ending import in_flight, note_handled, told, verdict
+    from hoop.ending import in_flight, leaving_since, note_handled, told, verdict
+
+    assert leaving_since(3.0) == 3.0 and leaving_since(8.0) == 3.0, "two rings leave together"
+    note_handled()
+    assert leaving_since(9.0) == 9.0, "a call begins it anew"
 
     assert told(0, None) == told(0, SystemExit(3)) == told(0, GeneratorExit()) == ""
     assert told(2, KeyboardInterrupt()) == "rank 2 was interrupted"

@@ -773,6 +773,22 @@ def fault_unmatched_in_finally():
         sys.exit(0)
 
 
+def fault_unmatched_in_groups():
+    """Receives that nobody matches, one in each of five groups: their five seconds pass together."""
+    groups = [dist.group.WORLD] + [dist.new_group() for _ in range(4)]
+    for group in groups if me() == 0 else ():
+        dist.irecv(torch.zeros(4), 1, tag=7, group=group)
+    if me() == 0:
+        start = time.time()
+        dist.destroy_process_group()
+        assert time.time() - start < 15, time.time() - start
+        print("passed fault_unmatched_in_groups", flush=True)
+    else:
+        for group in groups:
+            raises(dist.DistBackendError, "rank 0 leaves, and nobody has matched its recv", lambda: dist.all_reduce(torch.ones(5), group=group))
+    sys.exit(0)
+
+
 def fault_sent_at_exit():
     """Rank 0 ends without a wait for what it has sent, short and long; rank 1 takes it later."""
     counts = 4, 1 << 20

@@ -569,14 +569,14 @@ class Operations:
         """Leaves the ring. An exception by which the program leaves ends it for all ranks, else see _leave()."""
         self._leave(ending.in_flight())
 
-    def _leave(self, error: Optional[BaseException], since: Optional[float] = None) -> None:
-        """Waits for the operations in progress, as long as ending.verdict() says; since: the start of leaving."""
+    def _leave(self, error: Optional[BaseException]) -> None:
+        """Waits for the operations in progress, as long as ending.verdict() says."""
         if self._comm is None:
             return
         try:
             why = ending.told(self._rank, error)
             if not why:
-                why = self._finish(time.monotonic() if since is None else since)
+                why = self._finish(ending.leaving_since(time.monotonic()))
                 if why:  # no exception of this rank's says so
                     print(f"hoop: {why}", file=sys.stderr)
             if why:
@@ -616,9 +616,9 @@ class Operations:
 
 def _leave_at_exit() -> None:
     """A program that ends without destroy_process_group leaves its rings as that does."""
-    error, since = ending.uncaught(), time.monotonic()
+    error = ending.uncaught()
     for group in list(_groups):
-        group._leave(error, since)
+        group._leave(error)
     watcher.stop()
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Programs of others' making, on hoop: each names gloo or hoop as its users do.
 
-    torchrun ... torch_guests.py accelerate | told | unused | zero | restart | killed | mixed | unmixed | store | secret | fewer
+    torchrun ... torch_guests.py accelerate | told | unused | zero | pipeline | restart | killed | mixed | unmixed | store | secret | fewer
 """
 
 import datetime
@@ -93,6 +93,30 @@ def zero():
         torch.nn.utils.vector_to_parameters(padded[: flat.numel()].clone(), model.parameters())
     for got, want in zip(model.parameters(), trained_alone() if power_of_two() else []):
         same(got.detach(), want.detach(), "a parameter after ZeRO")
+    dist.destroy_process_group()
+
+
+def pipeline():
+    """torch.distributed.pipelining: a stage on each rank, four batches in flight. The gradients are those of one process."""
+    from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+
+    def stage_of(rank):
+        torch.manual_seed(rank)
+        return torch.nn.Linear(8, 8)
+
+    def loss_of(got, want):
+        return ((got - want) ** 2).sum()
+
+    dist.init_process_group("hoop")
+    torch.manual_seed(100)
+    x, y = torch.randn(16, 8), torch.randn(16, 8)
+    mine, first, last = stage_of(me()), me() == 0, me() == ranks() - 1
+    schedule = ScheduleGPipe(PipelineStage(mine, me(), ranks(), torch.device("cpu")), 4, loss_fn=loss_of, scale_grads=False)
+    schedule.step(*([x] if first else []), **({"target": y} if last else {}))
+    alone = torch.nn.Sequential(*[stage_of(rank) for rank in range(ranks())])
+    for part, target in zip(x.chunk(4), y.chunk(4)):
+        loss_of(alone(part), target).backward()
+    torch.testing.assert_close(mine.weight.grad, alone[me()].weight.grad)
     dist.destroy_process_group()
 
 

@@ -45,6 +45,12 @@ for way in $(sed -n 's/^def \([a-z]*\)(folder):$/\1/p' "$files/torch_starts.py")
     ok "starts: $way" passed_starts $way
     diag "$(grep 'starts after' "$tmp/out")"
 done
+name=pipeline
+if since 2 7; then
+    ok 'a pipeline of three stages' passed 3 "$files/torch_guests.py" pipeline
+else
+    skip 1 'torch before 2.7 has another interface for pipelines'
+fi
 name=store
 ok 'a store that dies' passed 2 "$files/torch_guests.py" store
 name=fewer

@@ -105,7 +105,7 @@ check_greeting(void)
     is_int(HP_AGENT_CONN_GREETED, hp_agent_conn_status(conn), "the state");
     end();
     begin(NULL);
-    says(1, "\nHOOP-AGENT 8 0.1.0 -\n");
+    says(1, "\n" HP_AGENT_GREETING "0.1.0 -\n");
     is_string("", hp_agent_conn_seen_from(conn), "an agent may not know where it is seen from");
     end();
 }
@@ -128,7 +128,7 @@ check_messages(void)
     hp_buffer wire = {0};
     uint8_t sent[64];
     begin(NULL);
-    says(1, "\nHOOP-AGENT 8 0.1.0 -\n");
+    says(1, "\n" HP_AGENT_GREETING "0.1.0 -\n");
     hp_agent_msg_put(&wire, HP_MSG_OUTPUT, "\0\0\0\0\1hello", 10, NULL, 0);
     hp_agent_msg_put32(&wire, HP_MSG_TAKEN, 5);
     for (size_t i = 0; i < hp_buffer_size(&wire); i++) {
@@ -158,7 +158,7 @@ static void
 check_nonsense(void)
 {
     begin(NULL);
-    says(1, "\nHOOP-AGENT 8 0.1.0 -\nSegmentation fault\n");
+    says(1, "\n" HP_AGENT_GREETING "0.1.0 -\nSegmentation fault\n");
     ok(strstr(hp_agent_conn_protocol_error(conn), "not a hooprun message"), "text after the greeting is an error");
     is_string("9 ", agent->signals, "the agent is stopped");
     is_string("greeted ", heard, "it is not over before it is reaped");

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GREETING "\nHOOP-AGENT 8 0.1.0 -\n"
+#define GREETING "\n" HP_AGENT_GREETING "0.1.0 -\n"
 
 static char *program[] = {"./train", NULL};
 static hp_loop *loop;

@@ -67,7 +67,7 @@ exit_agent(int wait_status)
 static int
 act(void)
 {
-    static const char greeting[] = "\nHOOP-AGENT 8 0.1.0 -\n";
+    static const char greeting[] = "\n" HP_AGENT_GREETING "0.1.0 -\n";
     switch (*script) {
     case '\0': return 0; /* time goes on */
     case 'w': script++; return 0;

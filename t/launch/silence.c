@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define GREETING "\nHOOP-AGENT 7 0.1.0 -\n"
+#define GREETING "\n" HP_AGENT_GREETING "0.1.0 -\n"
 
 static char *program[] = {"./train", NULL};
 static hp_loop *loop;

@@ -157,14 +157,14 @@ test_deaf_server(void)
 {
     for (int broken = 0; broken <= N; broken += N / 2) {
         start();
-        for (int seconds = 20; seconds <= 60; seconds++) {
-            silent(0, N - 1, seconds);
-            for (int i = 0; i < N && seconds == 45; i++)
-                sim_report(&s, i, 3, 1, (i + 1) % N);         /* the last before the cut: it was on its way */
-            for (int i = 0; i < broken && seconds == 45; i++) /* by the server's own keepalive */
+        for (int age = 20; age <= 60; age++) {
+            silent(0, N - 1, age);
+            for (int i = 0; i < N && age == 45; i++)
+                sim_report(&s, i, 3, 1, (i + 1) % N);     /* the last before the cut: it was on its way */
+            for (int i = 0; i < broken && age == 45; i++) /* by the server's own keepalive */
                 sim_break(&s, i);
-            sim_pass(&s, seconds == 45 ? 1500 : 0);
-            for (int i = broken; i < N && seconds == 45; i++)
+            sim_pass(&s, age == 45 ? 1500 : 0);
+            for (int i = broken; i < N && age == 45; i++)
                 sim_count(&s, i, HP_OUT, 3);
         }
         silent(2, N - 1, 65);

@@ -107,7 +107,8 @@ dead=$(ls hoop/*.socket)
 nok 'which is no job' hoop-top
 is 0 "$(sockets)" 'and which hoop-top removes'
 
-# hooprun removes it, too: a dead socket, but neither a living one, nor a link, nor a file of that name.
+# hooprun removes it, too: a dead socket, but neither a living one, nor a link, nor a file of that name. A server gets its
+# name when it listens, as hoop's does: before that it looks dead.
 if [ -n "$python" ]; then
     "$python" -c 'import socket, sys
 socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$dead"
@@ -115,14 +116,14 @@ socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$dead"
 socket.socket(socket.AF_UNIX).bind(sys.argv[1])' hoop/elsewhere
     ln -s elsewhere hoop/9-9.socket
     : >hoop/8-8.socket
-    "$python" -c 'import socket, sys, time
+    "$python" -c 'import os, socket, sys, time
 living = socket.socket(socket.AF_UNIX)
-living.bind(sys.argv[1])
+living.bind("early")
 living.listen()
+os.rename("early", sys.argv[1])
 time.sleep(100)' hoop/7-7.socket &
     alive=$!
     await test -S hoop/7-7.socket
-    sleep 0.2
     hooprun -n 1 true
     is "7-7.socket 8-8.socket 9-9.socket elsewhere " "$(ls hoop | grep -v 'flight$' | tr '\n' ' ')" \
         'hooprun removes dead sockets, and nothing else'
@@ -143,11 +144,12 @@ fi
 
 # A server of many ranks: a large answer.
 if [ -n "$python" ]; then
-    start "$python" -c 'import socket, sys
+    start "$python" -c 'import os, socket, sys
 answer = b"[{\"size\":65536,\"ranks\":[" + b",".join([b"%1000d" % i for i in range(65536)]) + b"]}]"
 server = socket.socket(socket.AF_UNIX)
-server.bind(sys.argv[1])
+server.bind("early")
 server.listen()
+os.rename("early", sys.argv[1])
 while True:
     guest = server.accept()[0]
     try:

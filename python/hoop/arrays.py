@@ -35,7 +35,12 @@ def _refuse_type(x: object, found: str) -> TypeError:
     return TypeError(f"elements of the type {own} in a {_name(x)}: hoop has {', '.join(DTYPES)}. {hint}")
 
 
-def _refuse_gaps(x: object) -> ValueError:
+def _refuse_gaps(x: object, fortran: bool = False) -> ValueError:
+    if fortran:
+        return ValueError(
+            f"a {_name(x)} in Fortran's order: pass its transpose, x.T, which hoop takes without a copy; on all ranks, as "
+            "its elements lie in another order"
+        )
     return ValueError(
         f"a {_name(x)} with gaps between its elements, or in another order, or expanded: pass a contiguous copy"
     )
@@ -83,13 +88,27 @@ def _address_of_read_only(memory: memoryview) -> int:
     return address or 0
 
 
+# numpy's names of types that struct has no letter for, as the package ml_dtypes adds them.
+_NAMED = {"bfloat16": "bfloat16", "float8_e4m3fn": "float8e4m3", "float8_e5m2": "float8e5m2"}
+
+
+def _read_named(x: Any, writes: bool, why: object) -> View:
+    """An array of numpy's through a view of it as integers; jax's array says by DLPack what it is."""
+    name = _NAMED.get(str(getattr(x, "dtype", "")))
+    if name is None or not hasattr(x, "__array_interface__"):
+        return _read_dlpack(x, writes, why)
+    dtype = DTYPES[name]
+    address, count, _, stream, keep = _read_buffer(x.view(f"uint{8 * _SIZES[dtype]}"), writes)
+    return address, count, dtype, stream, keep
+
+
 def _read_buffer(x: Any, writes: bool) -> View:
     try:
         memory = memoryview(x)
-    except (ValueError, BufferError) as why:  # numpy's and jax's arrays of types that struct has no letter for
-        return _read_dlpack(x, writes, why)
+    except (ValueError, BufferError) as why:
+        return _read_named(x, writes, why)
     if not memory.c_contiguous:
-        raise _refuse_gaps(x)
+        raise _refuse_gaps(x, memory.f_contiguous)
     size = memory.itemsize
     dtype = _FORMATS.get((memory.format, size))
     if dtype is None:
@@ -256,9 +275,10 @@ def _reader_of(x: Any) -> Reader:
         return _read_dlpack
     if hasattr(x, "__cuda_array_interface__"):
         return _read_cuda
+    hint = "; pass what numpy.asarray() makes of it" if hasattr(x, "__array__") else ""
     raise TypeError(
         f"a {_name(x)} is no array that hoop can use: it has neither the buffer protocol nor DLPack nor "
-        "__cuda_array_interface__"
+        f"__cuda_array_interface__{hint}"
     )
 
 

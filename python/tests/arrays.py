@@ -213,10 +213,11 @@ class Numpy(unittest.TestCase):
 
     def test_gaps_and_read_only(self):
         x = numpy.zeros((4, 4), "f")
-        for part in x.T, x[:, 1], x[::2], x[::-1]:
+        for part in x[:, 1], x[::2], x[::-1]:
             self.assertRaisesRegex(ValueError, "gaps between", view, part, True)
-        with self.assertRaisesRegex(ValueError, "gaps between"):
-            view(numpy.zeros((2, 3), order="F"), True)
+        other = numpy.zeros((2, 3), order="F")
+        self.assertRaisesRegex(ValueError, r"Fortran's order: pass its transpose, x\.T,", view, other, True)
+        self.assertEqual(other.ctypes.data, view(other.T, True)[0])
         self.assertEqual(x[2:].ctypes.data, view(x[2:], True)[0])
         x.flags.writeable = False
         self.assertEqual(x.ctypes.data, view(x, False)[0])
@@ -228,10 +229,15 @@ class Numpy(unittest.TestCase):
             import ml_dtypes
         except ImportError:
             self.skipTest("there is no ml_dtypes")
-        x = numpy.zeros(3, ml_dtypes.bfloat16)
-        with self.assertRaisesRegex(TypeError, "name their type with dtype="):
-            view(x, True)
-        self.assertEqual("bfloat16", name_of(view(x.view("u2"), True, "bfloat16")[2]))
+        for theirs, ours in ("bfloat16", "bfloat16"), ("float8_e4m3fn", "float8e4m3"), ("float8_e5m2", "float8e5m2"):
+            for x in numpy.ones((2, 3), theirs), numpy.ones((), theirs), numpy.ones(0, theirs):
+                found = view(x, True)
+                self.assertEqual((x.ctypes.data, x.size, ours), (*found[:2], name_of(found[2])))
+        self.assertRaisesRegex(ValueError, "gaps between", view, numpy.zeros((4, 4), "bfloat16")[:, 1], True)
+        with self.assertRaisesRegex(TypeError, "name their type"):
+            view(numpy.ones(2, "float8_e4m3b11fnuz"), True)
+        x.flags.writeable = False
+        self.assertRaisesRegex(ValueError, "read-only", view, x, True)
 
     def test_results(self):
         with hoop.Comm() as comm:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A communicator: one rank's membership in a ring, and the operations on it."""
 
-import atexit
 import ctypes
 import os
 import sys
@@ -87,6 +86,7 @@ class Comm:
         self._name = self._call_name = ""
         self._told = ""  # the last error that the program has got
         ending.note_handled()
+        ending.watch_child()
         _open.add(self)
 
     def __repr__(self) -> str:
@@ -669,9 +669,8 @@ class Group:
 _open: set[Comm] = set()
 
 
-def _leave_all() -> None:
+def _leave_all(error: Optional[BaseException]) -> None:
     """Destroys what the program has not, as libhoop may still use arrays that the interpreter is about to free."""
-    error = ending.uncaught()
     for comm in list(_open):
         why = ending.told(comm._rank, error)
         if why:
@@ -684,5 +683,5 @@ def _leave_all() -> None:
                 print(f"hoop: {why}", file=sys.stderr)
 
 
-atexit.register(_leave_all)
+ending.at_end(_leave_all)
 os.register_at_fork(after_in_child=_open.clear)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""How a rank leaves its rings: what it still waits for, and what the others are told. No clock is here, and nothing is sent."""
+"""How a rank leaves its rings: when, what it still waits for, and what the others are told. Nothing is sent here."""
 
+import atexit
+import os
 import sys
-from typing import Optional, Sequence
+from typing import Callable, Optional, Sequence
 
 # Seconds without progress that a rank which leaves gives a message; a collective has the limit of its ring.
 PATIENCE = {"recv": 5.0, "send": 60.0}
@@ -65,3 +67,31 @@ def leaving_since(now: float) -> float:
 def uncaught() -> Optional[BaseException]:
     """The exception by which the interpreter ends. An interactive one does not end by those that it has shown."""
     return None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
+
+
+_leavers: list[Callable[[Optional[BaseException]], None]] = []
+_child = 0  # the process of multiprocessing whose end is watched
+
+
+def at_end(leave: Callable[[Optional[BaseException]], None]) -> None:
+    """Calls leave(error) when the program ends; error: the exception by which it does, or None."""
+    _leavers.append(leave)
+    atexit.register(lambda: leave(uncaught()))
+
+
+def _end_child() -> None:
+    error = in_flight()
+    for leave in _leavers:
+        leave(error)
+
+
+def watch_child() -> None:
+    """A process that multiprocessing has forked skips the interpreter's end; its own end is found here."""
+    global _child
+    process = sys.modules.get("multiprocessing.process")
+    if process is None or process.parent_process() is None or _child == os.getpid():
+        return
+    from multiprocessing.util import Finalize
+
+    _child = os.getpid()
+    Finalize(None, _end_child, exitpriority=0)

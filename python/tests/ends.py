@@ -160,6 +160,38 @@ def fork():
     say("ends")
 
 
+def forked_rank(rank, place, raises):
+    """A process of multiprocessing, which ends without the interpreter's end."""
+    own = hoop.Comm(rank=rank, size=2, **place.recv())
+    if rank == 1:
+        own.isend(bytearray(4000000), 0)
+        if raises:
+            {}["a key of the program"]
+    else:
+        place.send(error_of(lambda: (own.recv(bytearray(4000000), 1), raises and own.barrier())))
+
+
+def forked():
+    """Ranks that multiprocessing has forked leave as others do: what they have sent arrives, and an exception is told."""
+    if RANK == 1:
+        say("ends")
+        return
+    for raises in False, True:
+        places = [multiprocessing.Pipe() for _ in range(2)]
+        make = multiprocessing.get_context("fork").Process
+        ranks = [make(target=forked_rank, args=(r, places[r][1], raises)) for r in range(2)]
+        for rank in ranks:
+            rank.start()
+        job = {"secret": hoop.new_secret(), "job": f"forked {raises}"}
+        with hoop.Server(rendezvous="127.0.0.1:0", **job) as server:
+            for ours, _ in places:
+                ours.send({"rendezvous": server.address, **job})
+            for rank in ranks:
+                rank.join(60)
+            say(places[0][0].recv() if places[0][0].poll(0) else "nothing came")
+        assert [rank.exitcode for rank in ranks] == [0, int(raises)]
+
+
 def interrupt():
     """Ctrl-C in the wait for a rank that comes when it has seen the interrupted one's file."""
     told = os.path.join(os.environ["HOOP_TEST_TMP"], "interrupted")
@@ -236,5 +268,5 @@ def decisions():
     say("ends")
 
 
-WAYS = interrupted_call, decisions, in_flight, status, missing, uncaught, uncaught_in_with, uncaught_in_finally, handled, caught, early, daemon, fork, interrupt
+WAYS = interrupted_call, decisions, in_flight, status, missing, uncaught, uncaught_in_with, uncaught_in_finally, handled, caught, early, daemon, fork, forked, interrupt
 {way.__name__: way for way in WAYS}[sys.argv[1]]()

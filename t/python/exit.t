@@ -46,6 +46,9 @@ is '0 rank 0: ends' "$status $(sed -n 1p said)" 'a thread waits when the interpr
 end_by fork
 is "0 $both" "$status $said" 'children of a fork harm nobody, and may not use what they inherit'
 is '' "$errors" '... and nothing is printed'
+end_by forked
+like '^rank 0: no error$' "$said" 'a process that multiprocessing has forked leaves: what it has sent arrives' || diag "$errors"
+like 'rank 0: HOOP_ERR_ABORTED of rank 1: .*rank 1 ended with KeyError' "$said" '... and its exception is told'
 end_by interrupt
 is "0 $both" "$status $said" 'a wait heeds Ctrl-C, and can be resumed'
 end_by interrupted_call

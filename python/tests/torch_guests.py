@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Programs of others' making, on hoop: each names gloo or hoop as its users do.
 
-    torchrun ... torch_guests.py accelerate | told | unused | zero | pipeline | restart | killed | mixed | unmixed | store | secret | fewer
+    torchrun ... torch_guests.py accelerate | told | unused | zero | pipeline | restart | killed | mixed | unmixed | store | secret | own_secret | fewer
 """
 
 import datetime
+import logging
 import os
 import sys
 import time
@@ -41,17 +42,21 @@ def accelerate():
     helper.end_training()
 
 
-def told():
-    """One INFO line, and one expression, tell that hoop is in use, also under gloo's name and with torch's own wrapper."""
-    import logging
-
-    import hoop.torch
-
+def heard():
+    """The list into which the lines of the package's logger go from now on."""
     lines = []
     teller = logging.Handler()
     teller.emit = lambda record: lines.append(record.getMessage())
     logging.getLogger("hoop").addHandler(teller)
     logging.getLogger("hoop").setLevel(logging.INFO)
+    return lines
+
+
+def told():
+    """One INFO line, and one expression, tell that hoop is in use, also under gloo's name and with torch's own wrapper."""
+    import hoop.torch
+
+    lines = heard()
     hoop.torch.register()
     assert not hoop.torch.is_used()
     dist.init_process_group("gloo")
@@ -203,6 +208,37 @@ def secret():
     dist.all_reduce(x)
     assert x.item() == ranks()
     dist.destroy_process_group()
+
+
+def own_secret():
+    """The user's own secret stays out of the store. A rank that has another one, or none, gets the key of the job, which
+    does not stay in the store."""
+    from hoop._library import lib
+    from hoop.torch import secret
+    from hoop.torch.meeting import meet
+
+    rank, size, folder = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), os.environ["XDG_CONFIG_HOME"]
+    with open(secret.own_file()) as file:
+        own = file.read().strip()
+    for of_last in "", "/other", "/nothing":
+        if rank == size - 1:
+            os.environ["XDG_CONFIG_HOME"] = folder + of_last
+        path = os.path.join(os.environ["TMPDIR"], "store" + of_last.replace("/", "-"))
+        store = dist.FileStore(path, size)
+        comm, _ = meet(store, rank, size, datetime.timedelta(seconds=60))
+        if rank == 0:
+            left = [dist.PrefixStore(f"hoop/{size}", store).get(f"answers/{r}") for r in range(1, size)]
+            assert set(left) == {b""}, left
+        assert lib.hoop_comm_destroy(comm) == 0
+        with open(path, errors="replace") as file:
+            passed = file.read()
+        assert own not in passed
+        assert (" ~" in passed) == (size > 2 or not of_last) and (" hoop-job " in passed) == bool(of_last), passed
+    assert all(map(secret._is_loopback, ("localhost", "127.0.1.1", "::1")))
+    lines = heard()
+    for host in "", "127.0.0.1", "192.0.2.1", "192.0.2.2":
+        secret.warn_once(host)
+    assert len(lines) == 1 and "store at 192.0.2.1" in lines[0] and "hoop-rendezvous --new-secret" in lines[0], lines
 
 
 def fewer():

@@ -98,4 +98,7 @@ name=check_objects
 HOOP_SECRET_FILE=$tmp/secret ok 'a secret file' passed 2 "$files/torch_checks.py" check_objects
 name=secret
 HOOP_SECRET_FILE=$tmp/secret ok 'a secret file that one rank lacks' passed 2 "$files/torch_guests.py" secret
+for folder in hoop other/hoop; do (umask 077 && mkdir -p $folder && "$abs_top_builddir/bin/hoop-rendezvous" --new-secret $folder/secret); done >"$tmp/out" 2>&1
+name=own_secret
+XDG_CONFIG_HOME=$tmp ok "the user's own secret" passed 3 "$files/torch_guests.py" own_secret
 done_testing

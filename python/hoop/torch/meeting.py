@@ -4,34 +4,38 @@
 Rank 0 starts the rendezvous server of libhoop, once a process, and invites the others with its address, the secret and
 a new job name, which the store carries. The server takes the network that leads to the store's host, because the user's
 own address works there; with HOOP_RENDEZVOUS it listens there, or, if HOOP_SECRET_FILE is set, too, is the
-hoop-rendezvous there. Who can read the store can join; with HOOP_SECRET_FILE the secret is not in the store. A store may
-serve one group after the other: each has its own part of it, named after the job.
+hoop-rendezvous there. The secret is in a file that all ranks have, HOOP_SECRET_FILE; else see secret.py: a rank that
+lacks the user's own gets the job's key from the store, and who can read the store meanwhile can join. A store may serve
+one group after the other: each has its own part of it, named after the job.
 """
 
 from __future__ import annotations
 
 import ctypes
+import hmac
 import logging
 import os
 import secrets
 import threading
 import time
 from datetime import timedelta
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from torch.distributed import DistStoreError, PrefixStore
 
-from .._library import SECRET_TEXT, SERVER_TEXT, lib
+from .._library import SERVER_TEXT, lib
 from ..errors import check
 from ..work import block
 from .errors import failure, store_failure
 from .invitation import Host, ask
+from .secret import NO_PROOF, Secret, own, own_file, proof, warn_once
 from .work import milliseconds
 
 _LONGEST = 86400000
 _DOES = "meet the other ranks through the group's store"
 _SORRY = 5  # seconds in which rank 0 tells the others that it cannot
 _ALL_HAVE = "all ranks have the file"
+_GIVEN, _OWN = "-", "~"  # in the place of a key: HOOP_SECRET_FILE has the secret; the user's own file has it
 
 
 class _Config:
@@ -69,30 +73,38 @@ class _Server:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._handle: Optional[int] = None
+        self._own: Optional[Secret] = None  # the user's own secret, if that is the server's
+        self._secret: Optional[Secret] = None  # the server's; None: HOOP_SECRET_FILE has it
         self._pid = 0
 
     def _start(self, host: dict[str, str]) -> None:
-        self.secret = ""
         settings = {"rendezvous": _rendezvous(), "secret_fd": "-1"} | host
+        self._own = self._secret = None
         if not os.environ.get("HOOP_SECRET_FILE"):
-            text = ctypes.create_string_buffer(SECRET_TEXT)
-            check(lib.hoop_secret_new(text, SECRET_TEXT))
-            self.secret = settings["secret"] = text.value.decode()
+            self._own = own()
+            self._secret = self._own or Secret()
+            settings["secret"] = self._secret.text()
         handle = ctypes.c_void_p()
         with _Config(settings) as config:
             check(lib.hoop_server_start(ctypes.byref(handle), config))
         self._handle, self._pid = handle.value, os.getpid()
 
     def address(self, host: dict[str, str]) -> str:
-        """Address and secret ("-": HOOP_SECRET_FILE has it) for one group."""
-        if _rendezvous() and os.environ.get("HOOP_SECRET_FILE"):
-            return f"{_rendezvous()} -"
         with self._lock:
             if not self._handle or self._pid != os.getpid():
                 self._start(host)
         address = ctypes.create_string_buffer(SERVER_TEXT)
         check(lib.hoop_server_address(self._handle, address, SERVER_TEXT))
-        return f"{address.value.decode()} {self.secret or '-'}"
+        return address.value.decode()
+
+    def word(self, job: str, number: str, shown: str, store: str) -> str:
+        """What the rank gets that has asked with this number and proof. store: the host of the group's store."""
+        if not self._secret:
+            return _GIVEN
+        if self._own and hmac.compare_digest(shown, self._own.proof(number)):
+            return _OWN
+        warn_once(store)
+        return self._secret.key_of(job)
 
 
 _server = _Server()
@@ -145,11 +157,13 @@ def _tell_once(settings: dict[str, str]) -> None:
 
 
 def _create(part: Any, settings: dict[str, str], invitation: str) -> tuple[int, Any]:
-    settings["rendezvous"], secret = invitation.split(" ")
-    if secret == "-":
+    settings["rendezvous"], word = invitation.split(" ", 1)
+    if word == _GIVEN:
         _check_files(part, int(settings["rank"]), int(settings["size"]))
+    elif word == _OWN:
+        settings["secret_file"] = own_file()
     else:
-        settings["secret"] = secret
+        settings["secret"] = word
     handle = ctypes.c_void_p()
     with _Config(settings) as config:
         code = block(lib.hoop_comm_create, ctypes.byref(handle), config)
@@ -160,33 +174,41 @@ def _create(part: Any, settings: dict[str, str], invitation: str) -> tuple[int, 
     return handle.value, part
 
 
-def _invited(meeting: Any, rank: int, size: int) -> tuple[str, str]:
-    """The job and where it meets, from rank 0."""
+def _through_store(rank: int, use: Callable[[], Any]) -> Any:
+    """What `use` returns; what goes wrong in it is the store's."""
     try:
-        job, invitation = ask(meeting, rank, size)
+        return use()
     except TimeoutError as why:
         raise DistStoreError(str(why)) from None
     except RuntimeError as why:
         raise store_failure(rank, _DOES, why) from None
+
+
+def _invited(meeting: Any, rank: int, size: int) -> tuple[str, str]:
+    """The job and where it meets, from rank 0."""
+    job, invitation = _through_store(rank, lambda: ask(meeting, rank, size, proof))
     if invitation.startswith("! "):
         raise RuntimeError(f"rank 0 could not start the rendezvous server: {invitation[2:]}")
     return job, invitation
 
 
-def _opened(meeting: Any, job: str, host: dict[str, str], size: int) -> Host:
-    """Rank 0 invites the others. They learn it, too, if it cannot."""
+def _opened(meeting: Any, job: str, here: dict[str, str], size: int) -> tuple[Host, str]:
+    """Rank 0 invites the others, and itself. They learn it, too, if it cannot."""
+    elsewhere = bool(_rendezvous() and os.environ.get("HOOP_SECRET_FILE"))
     try:
-        invitation = _server.address(host)
+        address = _rendezvous() if elsewhere else _server.address(here)
     except Exception as why:
-        with Host(meeting, size, job, "! " + str(why).replace("\n", " ")) as sorry:
-            sorry.wait(_SORRY)
+        sorry = "! " + str(why).replace("\n", " ")
+        with Host(meeting, size, job, lambda number, shown: sorry) as host:
+            host.wait(_SORRY)
         raise
-    opened = Host(meeting, size, job, invitation)
-    try:
-        opened.look()
-    except RuntimeError as why:
-        raise store_failure(0, _DOES, why) from None
-    return opened
+
+    def text(number: str, shown: str, store: str = here.get("join_host", "")) -> str:
+        return f"{address} {_GIVEN if elsewhere else _server.word(job, number, shown, store)}"
+
+    opened = Host(meeting, size, job, text)
+    _through_store(0, opened.look)
+    return opened, text("", NO_PROOF, "")
 
 
 def meet(store: Any, rank: int, size: int, limit: timedelta) -> tuple[int, Any]:
@@ -201,5 +223,6 @@ def meet(store: Any, rank: int, size: int, limit: timedelta) -> tuple[int, Any]:
         settings["job"], invitation = _invited(meeting, rank, size)
         return _create(PrefixStore(settings["job"], meeting), settings, invitation)
     settings["job"] = f"torch-{secrets.token_hex(8)}"
-    with _opened(meeting, settings["job"], here, size) as host:
-        return _create(PrefixStore(settings["job"], meeting), settings, host.text)
+    host, invitation = _opened(meeting, settings["job"], here, size)
+    with host:
+        return _create(PrefixStore(settings["job"], meeting), settings, invitation)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch's exceptions with libhoop's sentences; the HoopError with code and rank is the exception's __cause__."""
+"""PyTorch's exceptions with libhoop's sentences; the HoopError with code and rank is the exception's hoop_error.
+
+It is not the exception's __cause__, because a traceback of the interpreter would print every sentence twice then.
+"""
 
 from __future__ import annotations
 
@@ -69,13 +72,11 @@ def failure(code: int, comm: Optional[int] = None, tensors: Any = ()) -> Excepti
     text = ("the timeout expired: " if code == _TIMEOUT else "") + _in_torch_words(str(why))
     text += _what(code, tensors) + _who(text, comm)
     error: Exception = _CLASSES.get(code, DistBackendError)(text)
-    error.__cause__ = why
+    error.__dict__["hoop_error"] = why
     return error
 
 
 def store_failure(rank: int, what: str, why: Exception) -> DistStoreError:
     """The exception of a rank that could not use the group's store."""
     short = str(why).splitlines()[0]  # torch adds its stack
-    error = DistStoreError(f"rank {rank} could not {what}: is the process that runs the store still alive? ({short})")
-    error.__cause__ = why
-    return error
+    return DistStoreError(f"rank {rank} could not {what}: is the process that runs the store still alive? ({short})")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+import types
 from datetime import timedelta
 from typing import Any, Optional
 
@@ -15,6 +16,21 @@ from .operations import Operations
 from .work import forward_questions
 
 forward_questions()
+
+
+def _hide_from_dynamo() -> None:
+    """torch.compile does not follow calls into this package, where it would only warn; torch before 2.7 follows them."""
+    from torch._C._dynamo import eval_frame as dynamo
+
+    if not hasattr(dynamo, "set_code_exec_strategy"):
+        return
+    skip = dynamo._FrameAction.SKIP
+    for function in vars(Operations).values():
+        if isinstance(function, types.FunctionType):
+            dynamo.set_code_exec_strategy(function.__code__, dynamo._FrameExecStrategy(skip, skip))
+
+
+_hide_from_dynamo()
 
 
 def _asked(what: str) -> Any:

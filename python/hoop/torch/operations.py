@@ -8,7 +8,6 @@ the current stream.
 
 from __future__ import annotations
 
-import atexit
 import collections
 import ctypes
 import sys
@@ -30,7 +29,8 @@ from .barrier import monitored_barrier
 from .errors import failure, name_members
 from .meeting import meet
 from .stream import StreamWork, op_stream
-from .tensors import check_written, dense, flat, in_place, joined, receiver, reduction, same_type, summands, width
+from .tensors import check_written, dense, fill, flat, in_place, joined, receiver, reduction, same_type, summands, width
+from .tensors import writing
 from .work import Done, HoopWork, milliseconds
 
 _UNSET = timedelta(0)
@@ -61,9 +61,8 @@ def _one(tensors: Any, what: str) -> Any:
 
 def _copy_parts(whole: Tensor, parts: list[Tensor]) -> None:
     """Fills the parts, in order, from one array."""
-    with torch.no_grad():
-        for part, piece in zip(parts, whole.split([p.numel() for p in parts])):
-            part.copy_(piece.view(part.shape))
+    for part, piece in zip(parts, whole.split([p.numel() for p in parts])):
+        fill(part, piece.view(part.shape))
 
 
 def _copier(pairs: list[tuple[Tensor, Tensor]]) -> _Finish:
@@ -71,9 +70,8 @@ def _copier(pairs: list[tuple[Tensor, Tensor]]) -> _Finish:
     real = [(to, origin) for to, origin in pairs if to is not origin]
 
     def copy() -> None:
-        with torch.no_grad():  # parameters, too, get what the ranks have agreed on
-            for to, origin in real:
-                to.copy_(origin)
+        for to, origin in real:
+            fill(to, origin)
 
     return copy if real else None
 
@@ -89,6 +87,12 @@ def _scaled(tensor: Tensor, factor: Any) -> Tensor:
     return tensor if factor is None else tensor * factor
 
 
+def _scale(tensor: Tensor, factor: Any) -> None:
+    if factor is not None:
+        with writing(tensor):
+            tensor.mul_(factor)
+
+
 class Operations:
     """What a group of ranks can do. A class of torch's is the other base; it has rank() and size()."""
 
@@ -101,6 +105,7 @@ class Operations:
         self._done = Done()
         self._sequence = self._barriers = 0
         ending.note_handled()
+        ending.watch_child()
         self._comm, self._store = meet(store, rank, size, limit)
         name_members(self._comm, members)
         _groups.add(self)
@@ -198,8 +203,7 @@ class Operations:
             return self._allreduce_sparse(tensor, opts)
         kind, op, factor = reduction(opts)
         work = in_place(tensor)
-        if factor is not None:
-            work.mul_(factor)
+        _scale(work, factor)
         address, count, dtype = summands(work, kind)
         finish = None if work is tensor else _copier([(tensor, work)])
         return self._run("allreduce", (address, address, count, dtype, op), opts, [work], tensors, finish)
@@ -209,8 +213,7 @@ class Operations:
         works = [in_place(t) for t in tensors]
         calls: list[_Call] = []
         for work in works:
-            if factor is not None:
-                work.mul_(factor)
+            _scale(work, factor)
             address, count, dtype = summands(work, kind)
             calls.append(("allreduce", (address, address, count, dtype, op)))
         return self._run_group(calls, opts, works, tensors, _copier(list(zip(tensors, works))))
@@ -230,7 +233,7 @@ class Operations:
         each = values[0].numel() if len(values) else values.shape[1:].numel()
         all_values = self._gather_now(values, [n * each for n in lengths]).view(-1, *values.shape[1:])
         total = torch.sparse_coo_tensor(all_indices, all_values, tensor.shape, check_invariants=False).coalesce()
-        tensor.copy_(_scaled(total, factor))
+        fill(tensor, _scaled(total, factor))
         done = Done([tensor])
         self._pending.append(done)
         return done
@@ -614,12 +617,11 @@ class Operations:
         return now.operations, now.messages, now.bytes_sent, now.bytes_received, len(self._pending)
 
 
-def _leave_at_exit() -> None:
+def _leave_all(error: Optional[BaseException]) -> None:
     """A program that ends without destroy_process_group leaves its rings as that does."""
-    error = ending.uncaught()
     for group in list(_groups):
         group._leave(error)
     watcher.stop()
 
 
-atexit.register(_leave_at_exit)
+ending.at_end(_leave_all)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, ContextManager, Optional
 
 import torch
 from torch import Tensor
@@ -89,6 +89,17 @@ def receiver(tensor: Tensor) -> Tensor:
         return tensor
     check_written(tensor)
     return torch.empty_like(tensor, memory_format=torch.contiguous_format)
+
+
+def writing(tensor: Tensor) -> ContextManager[None]:
+    """Within it a tensor may be written that is a parameter, or that was made under torch.inference_mode()."""
+    return torch.inference_mode() if tensor.is_inference() else torch.no_grad()
+
+
+def fill(tensor: Tensor, origin: Tensor) -> None:
+    """Gives the tensor the elements of another one of its shape."""
+    with writing(tensor):
+        tensor.copy_(origin)
 
 
 def joined(tensors: list[Tensor]) -> Tensor:

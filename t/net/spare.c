@@ -37,5 +37,6 @@ main(void)
     hp_spare_was_enough(&spare);
     ok(hp_spare_give(&spare, 500) && dup(0) >= 0 && dup(0) >= 0 && hp_spare_lacking(&spare, 510) == 10,
        "a descriptor was found beside it: the next want is a new one");
+    allow_descriptors((unsigned)next + 64); /* a leak checker opens some at the end */
     return 0;
 }

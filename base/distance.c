@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+enum { GUESSED_MOST = 5 }; /* letters; long names have much in common that says little, such as _bytes at the end */
+
 static size_t
 differ(char a, char b)
 {
@@ -37,7 +39,8 @@ hp_distance(const char *a, const char *b)
 hp_nearest
 hp_nearest_of(const char *word)
 {
-    return (hp_nearest){word, strlen(word) / 2 + 1};
+    size_t half = strlen(word) / 2;
+    return (hp_nearest){word, (half < GUESSED_MOST ? half : GUESSED_MOST) + 1};
 }
 
 int

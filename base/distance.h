@@ -12,8 +12,8 @@ size_t hp_distance(const char *a, const char *b);
 
 /*
  * Finds the known name that is nearest to a mistyped one. Call hp_nearest_try for each known name; it returns 1 if
- * that name is the best so far, and the caller notes it. A name that shares less than half with the mistyped one
- * never is.
+ * that name is the best so far, and the caller notes it. A name that shares less than half with the mistyped one, or
+ * differs from it in more than five letters, never is.
  */
 typedef struct hp_nearest {
     const char *word; /* the mistyped name */

@@ -29,8 +29,8 @@ hp_pages(size_t bytes)
     if (pages == MAP_FAILED)
         return NULL;
     /*
-     * Pages that a socket, a pipe or a GPU refers to must not become copy-on-write: after a fork the parent's next
-     * write would go to a new copy, which the socket, pipe or GPU does not see.
+     * Pages that a GPU refers to must not become copy-on-write: after a fork the parent's next write would go to a new
+     * copy, which the GPU does not see.
      */
     if (madvise(pages, bytes ? bytes : 1, MADV_DONTFORK) != 0) {
         hp_pages_free(pages, bytes);

@@ -22,12 +22,12 @@ enum { SLICE, CONTROL, RAW, COMMANDS };
 /* How a slice is awaited. */
 enum { AWAIT_CALL = 1, AWAIT_CRC = 2, AWAIT_PIECES = 4, AWAIT_CRUMBS = 8, AWAIT_OTHER_CALL = 16 };
 
-/* How a slice that is sent differs from the one awaited; MENDED: its checksums are made right after that. */
+/* How a slice that is sent differs from the one awaited; MENDED: its checksums are made right after that. ACK: reserved. */
 enum { SEND_CHANGED = 1, SEND_MENDED = 2, SEND_WRONG_CRC = 4, SEND_OTHER_SIZE = 8, SEND_ACK = 16, SEND_OTHER = 32 };
 
 typedef struct happened {
     hp_event event;
-    int type, acknowledge;
+    int type;
     uint32_t payload_crc;
 } happened;
 
@@ -156,7 +156,7 @@ write_stream(fuzz_script *s)
 
 /* The post is done: its bytes are those of the stream, and the frame in front of them is the awaited one. */
 static void
-check_done(trace *t, int acknowledge)
+check_done(trace *t)
 {
     const hp_post *post = &posts[t->done];
     const uint8_t *in = stream + t->at;
@@ -168,7 +168,6 @@ check_done(trace *t, int acknowledge)
     fuzz_check(frame.epoch == post->frame.epoch && frame.channel == post->frame.channel);
     fuzz_check(frame.sequence == post->frame.sequence && frame.step == post->frame.step);
     fuzz_check(frame.signature == post->frame.signature && hp_frame_payload(&frame) == post->bytes);
-    fuzz_check(acknowledge == ((frame.flags & HP_FRAME_ACK) != 0));
     in += hp_frame_head(frame.flags);
     fuzz_check(in + post->bytes <= stream + stream_n);
     fuzz_check(!(frame.flags & HP_FRAME_PAYLOAD_CRC) || hp_crc32c(in, post->bytes) == frame.payload_crc);
@@ -186,11 +185,11 @@ note(trace *t, const hp_received *received)
     if (received->event == HP_EVENT_NONE)
         return;
     fuzz_check(t->count++ < EVENTS_MAX);
-    *h = (happened){received->event, received->type, received->acknowledge, 0};
+    *h = (happened){received->event, received->type, 0};
     if (received->event == HP_EVENT_CONTROL)
         h->payload_crc = hp_crc32c(received->payload, received->payload_n);
     if (received->event == HP_EVENT_POST)
-        check_done(t, received->acknowledge);
+        check_done(t);
     if (received->event == HP_EVENT_FAULT)
         fuzz_check(t->error.code > HOOP_SUCCESS && t->error.text[0]);
 }

@@ -107,7 +107,7 @@ hp_usage_list(void)
 
 /* --- advice --- */
 
-/* The nearest known name; none, if more than half of the word differs. */
+/* The nearest known name; none, if too much of the word differs. */
 static int
 nearest(const char *word, char best[NAME_SIZE])
 {

@@ -232,8 +232,7 @@ post_at(hp_channel *channel, hp_slot *slot, hp_link *link, const hp_frame *frame
         hp_iov pieces = hp_work_iov(slot->work, side, spot.at, count);
         return hp_link_post_iov(link, frame, &pieces, bytes);
     }
-    return hp_link_post(link, frame, count > 0 ? hp_slot_address(channel, slot, spot, &run) : NULL, bytes,
-                        link->sending && spot.where == HP_SLOT);
+    return hp_link_post(link, frame, count > 0 ? hp_slot_address(channel, slot, spot, &run) : NULL, bytes);
 }
 
 /* A stage is taken for an operation's whole life. */

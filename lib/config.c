@@ -261,7 +261,7 @@ is_other_name(const char *name)
     return 0;
 }
 
-/* The name that may have been meant; NULL where more than half of it would be guessed. */
+/* The name that may have been meant; NULL where too much of it would be guessed. */
 static const char *
 nearest(const char *name)
 {

@@ -179,8 +179,6 @@ dialled(void *arg, const hp_dial_result *result)
     hoop_comm *comm = d->comm;
     hoop_error error = result->error;
     hoop_result attached = HOOP_SUCCESS;
-    if (result->fd >= 0 && (result->features & HP_FEATURE_ACK))
-        d->link->zerocopy = (uint32_t)hp_config_number(&comm->config, HP_SET_zerocopy_bytes);
     if (result->fd >= 0) {
         hp_ways_note(&comm->ring->members[d->link->peer], &result->to);
         hp_sock_set_congestion(result->fd, &comm->sock);
@@ -216,7 +214,6 @@ dial_stripe(hoop_comm *comm, int channel, hp_link *link, int stripe)
     hello.stripe = (uint16_t)stripe;
     hello.ver_min = HP_WIRE_MIN;
     hello.ver_max = HP_WIRE_MAX;
-    hello.features = HP_FEATURE_ACK;
     if (d) {
         *d = (hp_dialing){.comm = comm, .link = link, .stripe = stripe, .next = comm->dialing};
         d->began = hp_loop_now(comm->loop);

@@ -68,7 +68,7 @@ on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
     const hp_keys *keys = keys_for(arg, hello->job_id);
     if (!keys)
         return 0;
-    *policy = (hp_handshake_policy){.role = HP_ROLE_DATA, .mode = keys->mode, .features = HP_FEATURE_ACK};
+    *policy = (hp_handshake_policy){.role = HP_ROLE_DATA, .mode = keys->mode};
     /* of a communicator that is not named yet this process knows no more; on_judge() refuses */
     policy->my_rank = entry ? entry->rank : hello->your_rank;
     policy->epoch = entry ? entry->epoch : hello->epoch;

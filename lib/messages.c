@@ -301,7 +301,7 @@ frame_comes(void *arg, const hp_frame *frame, hoop_error *error)
     hoop_result result = hp_pair_head(&peer->pair, frame, error);
     adopt(peer);
     if (result == HOOP_SUCCESS)
-        hp_link_post(peer->in, frame, place_of(peer), peer->pair.landing.bytes, 0);
+        hp_link_post(peer->in, frame, place_of(peer), peer->pair.landing.bytes);
     else if (result == HOOP_ERR_NO_MEMORY)
         fail(peer->comm, error, peer->pair.peer);
     return result;
@@ -391,7 +391,7 @@ post_frame(hp_peer *peer, const hp_transit *transit)
     hp_frame frame = hp_pair_frame(&peer->pair, &transit->piece);
     if (hp_config_number(&peer->comm->config, HP_SET_checksum) == 1)
         frame.flags |= HP_FRAME_PAYLOAD_CRC;
-    hp_link_post(peer->out, &frame, transit->data, transit->piece.bytes, 0);
+    hp_link_post(peer->out, &frame, transit->data, transit->piece.bytes);
 }
 
 /*

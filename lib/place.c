@@ -141,7 +141,7 @@ place_reduce(hp_placement *p, const hp_step *step, const hp_place_options *o)
 {
     hp_task task = {.sources = 2, .src = {slot, in_at(step)}, .ranks = {step->came, step->had}};
     int sends = (step->flags & HP_STEP_SEND) != 0, copies = (step->flags & HP_STEP_COPY) != 0;
-    int through_out = sends && copies && o->direct && !o->slots;
+    int through_out = sends && copies && o->direct;
     task.count = step->recv_count;
     p->recv = slot;
     if (sends)

@@ -44,7 +44,6 @@ typedef struct hp_placement {
 typedef struct hp_place_options {
     int direct;   /* the host may send from and receive into the user's memory */
     int in_place; /* sendbuf and recvbuf are one array, or the in-place form of a blocked collective */
-    int slots;    /* bulk sends leave from slots even where direct would do: they can be sent without a copy */
 } hp_place_options;
 
 hp_placement hp_place(const hp_plan *plan, const hp_step *step, const hp_place_options *options);

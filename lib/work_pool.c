@@ -114,7 +114,6 @@ hp_work_pool_plan(hoop_comm *comm, hoop_work *work)
         hp_plan_make(&work->plan[c], &work->call, work->blocks, comm->order, comm->size, &options, c, work->channels);
     work->place.direct = comm->device[work->device]->ops->addressable(comm->device[work->device]);
     work->piece = HP_PIECE_BYTES;
-    work->place.slots = hp_config_number(&comm->config, HP_SET_zerocopy_bytes) > 0;
 }
 
 hoop_work *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * control: the control frames (ABORT, LEAVE, ACK, TICK) of one ring connection: a queue of those to write, and the
+ * control: the control frames (ABORT, LEAVE, TICK, CREDIT) of one ring connection: a queue of those to write, and the
  * reader of those received. Bounded memory, no allocation. The stripe decides when one may be written between data
  * frames, and acts on those received.
  */
@@ -9,11 +9,8 @@
 
 #include "net/frame.h"
 
-enum {
-    HP_ACK_FRAME = HP_COMMON_BYTES + HP_ACK_BYTES + 4,
-    /* a link has at most 64 posts in flight: room for as many ACKs, an ABORT, a LEAVE and a TICK */
-    HP_CONTROL_ROOM = 64 * HP_ACK_FRAME + 3 * (HP_COMMON_BYTES + 4) + HP_ABORT_BYTES + HP_HEARTBEATS_BYTES
-};
+/* An ABORT, a LEAVE and a TICK. */
+enum { HP_CONTROL_ROOM = 3 * (HP_COMMON_BYTES + 4) + HP_ABORT_BYTES + HP_HEARTBEATS_BYTES };
 
 typedef struct hp_control {
     hp_frame_reader in;

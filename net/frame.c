@@ -15,10 +15,7 @@
 
 static const uint8_t magic[4] = {'H', 'O', 'O', 'P'};
 
-enum {
-    DATA_FLAGS = HP_FRAME_CALL | HP_FRAME_PAYLOAD_CRC | HP_FRAME_ACK,
-    SPENT = sizeof((hp_frame_reader *)0)->bytes + 1
-};
+enum { DATA_FLAGS = HP_FRAME_CALL | HP_FRAME_PAYLOAD_CRC, SPENT = sizeof((hp_frame_reader *)0)->bytes + 1 };
 
 /* The lengths that a type may announce; max 0: there is no such type. */
 typedef struct limits {

@@ -56,11 +56,8 @@ typedef enum hp_frame_type {
     HP_CREDIT /* ring; HP_ABORT and HP_LEAVE travel there too */
 } hp_frame_type;
 
-/* Flags of a data frame. ACK: the sender keeps the pages unchanged until an HP_ACK arrives. */
+/* Flags of a data frame. Nobody sends HP_FRAME_ACK or HP_ACK: they are reserved for resuming a connection later. */
 enum { HP_FRAME_CALL = 1, HP_FRAME_PAYLOAD_CRC = 2, HP_FRAME_ACK = 4 };
-
-/* Payload of HP_ACK: 8 bytes, how many frames with HP_FRAME_ACK this stripe has received since the beginning. */
-enum { HP_ACK_BYTES = 8 };
 
 /* Payload of HP_CREDIT, on the connections of messages: room given back in all 8 | message that may come 8, 0: none. */
 enum { HP_CREDIT_BYTES = 16 };

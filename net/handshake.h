@@ -14,16 +14,10 @@ enum { HP_WIRE_MIN = 4, HP_WIRE_MAX = 4 };                       /* versions of 
 enum { HP_M1 = 144, HP_M2 = 112, HP_M3 = 48, HP_M4 = 64 };       /* bytes of the four messages */
 enum { HP_M1_NONCE = 80 };                                       /* where the nonce of a HELLO lies: 32 bytes */
 /*
- * Feature bits of a HELLO. ACK: frames with HP_FRAME_ACK are acknowledged, so they may be sent without a copy. STATS: the
- * server takes HP_STATS. CALL_NAMES: it takes HP_CALL_NAME, and numbers of names in calls. WAITING: it takes HP_WAITING.
+ * Feature bits of a HELLO. 1 is reserved, as HP_FRAME_ACK is. STATS: the server takes HP_STATS. CALL_NAMES: it takes
+ * HP_CALL_NAME, and numbers of names in calls. WAITING: it takes HP_WAITING.
  */
-enum {
-    HP_FEATURE_ACK = 1,
-    HP_FEATURE_STATS = 2,
-    HP_FEATURE_CALL_NAMES = 4,
-    HP_FEATURE_WAITING = 8,
-    HP_FEATURE_COMEBACK = 16
-};
+enum { HP_FEATURE_STATS = 2, HP_FEATURE_CALL_NAMES = 4, HP_FEATURE_WAITING = 8, HP_FEATURE_COMEBACK = 16 };
 #define HP_RANK_UNKNOWN UINT32_C(0xFFFFFFFF) /* my_rank: the server has not assigned one yet */
 #define HP_RANK_SERVER UINT32_C(0xFFFFFFFE)  /* your_rank: the rendezvous server */
 

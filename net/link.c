@@ -175,24 +175,23 @@ hp_link_cut(hp_link *link)
 }
 
 static uint64_t
-append(hp_link *link, const hp_frame *frame, const hp_iov *body, uint32_t bytes, int pages)
+append(hp_link *link, const hp_frame *frame, const hp_iov *body, uint32_t bytes)
 {
-    link->posts[link->posted & (link->capacity - 1)] =
-        (hp_post){.frame = *frame, .bytes = bytes, .body = *body, .pages = pages};
+    link->posts[link->posted & (link->capacity - 1)] = (hp_post){.frame = *frame, .bytes = bytes, .body = *body};
     return ++link->posted;
 }
 
 uint64_t
-hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes, int pages)
+hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes)
 {
     hp_iov one = {.data = data, .run = bytes};
-    return append(link, frame, &one, bytes, pages);
+    return append(link, frame, &one, bytes);
 }
 
 uint64_t
 hp_link_post_iov(hp_link *link, const hp_frame *frame, const hp_iov *pieces, uint32_t bytes)
 {
-    return append(link, frame, pieces, bytes, 0);
+    return append(link, frame, pieces, bytes);
 }
 
 static void

@@ -19,8 +19,8 @@ hp_link *hp_link_new(int sending, int self, int peer, int distance, int stripes,
 
 /*
  * Two links with one peer share their connections, one direction each; both have as many stripes. dials: this rank dials
- * them, and sends first; no post may have `pages`. Without this call a link has connections of its own, which the sending
- * rank dials. Before the first is attached.
+ * them, and sends first. Without this call a link has connections of its own, which the sending rank dials. Before the
+ * first is attached.
  */
 void hp_link_pair(hp_link *out, hp_link *in, int dials);
 
@@ -55,7 +55,7 @@ uint32_t hp_link_lost_size(const hp_link *link, uint64_t now);
 void hp_link_cut(hp_link *link);
 
 /* Appends a post. Returns its number + 1: the post is done when link->done reaches that. Never fails, never blocks. */
-uint64_t hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes, int pages);
+uint64_t hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes);
 
 /* The same for a payload in several places, which stay as they are until the post is done. */
 uint64_t hp_link_post_iov(hp_link *link, const hp_frame *frame, const hp_iov *pieces, uint32_t bytes);

@@ -29,7 +29,6 @@ typedef struct hp_post {
     hp_frame frame; /* the frame to send, or the one that must arrive */
     uint32_t bytes; /* payload */
     hp_iov body;
-    int pages; /* the body is one piece of library pages that keep their content until `done`: may go without a copy */
     int done;
 } hp_post;
 
@@ -58,10 +57,9 @@ typedef struct hp_link {
     struct hp_link *twin; /* the other direction over the same connections; NULL: they have one direction */
     int self, peer;       /* rank numbers, for messages */
     int distance;
-    int size;          /* of the ring; > 0: an ABORT that names other ranks is corrected */
-    int stripes;       /* K */
-    uint32_t capacity; /* posts in flight at most; a power of two */
-    uint32_t zerocopy; /* pages of at least so many bytes are sent without a copy; 0: none. The peer has agreed */
+    int size;                   /* of the ring; > 0: an ABORT that names other ranks is corrected */
+    int stripes;                /* K */
+    uint32_t capacity;          /* posts in flight at most; a power of two */
     const hp_link_owner *owner; /* NULL: a belt's link */
     int polled; /* read also where no post and no wake-up asks for it: the owner waits for what the peer sends */
     hp_post *posts;

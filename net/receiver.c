@@ -126,7 +126,6 @@ take_body(hp_receiver *r, const hp_post *post, uint32_t n, hoop_error *error)
     r->body_at = 0;
     r->head_at = 0;
     received.event = HP_EVENT_POST;
-    received.acknowledge = (r->frame.flags & HP_FRAME_ACK) != 0;
     return received;
 }
 

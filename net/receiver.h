@@ -34,7 +34,6 @@ typedef enum hp_event {
 typedef struct hp_received {
     hp_event event;
     uint32_t bytes;         /* of the post's body, in this call */
-    int acknowledge;        /* POST: the sender awaits an ACK */
     int type;               /* CONTROL */
     const uint8_t *payload; /* CONTROL: valid until the next call */
     size_t payload_n;

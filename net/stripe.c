@@ -2,18 +2,16 @@
 /*
  * stripe: see stripe.h. One state machine for each direction. The sender moves {head, body} of the current post; the
  * receiver, receiver.c, says where one read puts its bytes and what has come. A direction without posts is read when the
- * watch saw it readable, or while acknowledgements are due.
+ * watch saw it readable.
  */
 #include "net/stripe.h"
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "base/wire.h"
 #include "net/control.h"
 #include "net/receiver.h"
 #include "net/sock.h"
 #include "net/socket.h"
-#include "net/zerocopy.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -49,10 +47,8 @@ struct hp_stripe {
     size_t head_n, head_at; /* its size, and bytes of it that are sent */
     int in_body;            /* the head was made */
     uint32_t body_at;
-    hp_zerocopy zerocopy;
 
     hp_receiver receiver;
-    uint64_t taken;  /* receiving: frames with HP_FRAME_ACK received */
     int wake_at;     /* receiving: SO_RCVLOWAT; 0: the kernel's default */
     int one_address; /* of both ends: they are on one host */
     hp_tcp_silence silence;
@@ -113,7 +109,6 @@ hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void (*kick)(voi
     s->next_out = s->next_in = (uint64_t)number;
     s->accepted = !link->dials;
     s->one_address = hp_sock_has_one_address(fd);
-    hp_zerocopy_init(&s->zerocopy);
     hp_receiver_init(&s->receiver, link->self, link->peer);
     if (link->owner) /* every frame there has its call, and what is shorter is the last one */
         s->receiver.first_read = HP_DATA_HEAD_CALL;
@@ -153,17 +148,6 @@ lost(hp_stripe *s, int number)
         hp_link_lost(s->out, s->left, number);
 }
 
-/* The peer has received `count` posts in all: their pages may be written again. */
-static void
-acknowledged(hp_stripe *s, uint64_t count)
-{
-    if (hp_zerocopy_acknowledged(&s->zerocopy, s->out, count, s->next_out))
-        return;
-    hp_err_set(&s->out->error, HOOP_ERR_PROTOCOL, "rank %d acknowledged slices that rank %d has not sent",
-               s->link->peer, s->link->self);
-    fault(s);
-}
-
 /* The owner of a link for messages has been asked. */
 static void
 answered(const hp_stripe *s, hoop_result answer)
@@ -195,8 +179,6 @@ on_control(hp_stripe *s, int type, const uint8_t *payload, size_t n)
     } else if (type == HP_ABORT && hp_abort_get(&cause, payload, n)) {
         aborted(s->in, &cause);
         aborted(s->out, &cause);
-    } else if (type == HP_ACK && idle && n == HP_ACK_BYTES) {
-        acknowledged(s, hp_get64(payload));
     } else if (type == HP_TICK && idle && n > 0 && n <= HP_HEARTBEATS_BYTES) {
         hp_link_keep_heartbeats(idle, payload, n);
     } else if (type == HP_CREDIT && idle && idle->owner && n == HP_CREDIT_BYTES) {
@@ -257,13 +239,10 @@ hp_stripe_send_control(hp_stripe *s, int type, const void *payload, size_t n)
 static void
 load_head(hp_stripe *s, hp_post *post)
 {
-    post->pages = hp_zerocopy_wanted(&s->zerocopy, s->out, post);
-    if (post->pages)
-        post->frame.flags |= HP_FRAME_ACK;
     if (post->frame.flags & HP_FRAME_PAYLOAD_CRC)
         post->frame.payload_crc = hp_iov_crc(&post->body, post->bytes);
     s->head_n = hp_frame_put_data(s->head, &post->frame, post->bytes);
-    if (!post->pages && hp_post_is_small(post) && post->bytes > 0)
+    if (hp_post_is_small(post) && post->bytes > 0)
         memcpy(s->head + s->head_n, post->body.data, post->bytes);
     s->head_at = 0;
     s->body_at = 0;
@@ -281,44 +260,28 @@ sent(hp_stripe *s, hp_post *post, size_t n)
     hp_link_count(s->out, n - head);
     if (s->head_at < s->head_n || s->body_at < post->bytes)
         return;
-    if (post->pages)
-        hp_zerocopy_sent(&s->zerocopy, s->next_out);
-    else
-        post->done = 1;
+    post->done = 1;
     s->next_out += (uint64_t)s->out->stripes;
     s->in_body = 0;
     s->head_at = 0;
 }
 
-/* Writes header and payload in one call; with zerocopy the header first, then the pages. */
+/* Writes header and payload in one call. */
 static ssize_t
 write_post(hp_stripe *s, hp_post *post)
 {
     struct iovec iov[1 + HP_IOV_ONCE];
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = 1};
-    if (post->pages && s->head_at == s->head_n)
-        return hp_pipe_send(&s->zerocopy.pipe, s->fd, post->body.data + s->body_at, post->bytes - s->body_at);
-    if (!post->pages && hp_post_is_small(post)) {
+    if (hp_post_is_small(post)) {
         size_t at = s->head_at + s->body_at; /* the body follows the head in the same array */
         return send(s->fd, s->head + at, s->head_n + post->bytes - at, MSG_DONTWAIT | MSG_NOSIGNAL);
     }
     iov[0] = (struct iovec){s->head + s->head_at, s->head_n - s->head_at};
-    if (!post->pages)
-        message.msg_iovlen += (size_t)hp_iov_list(&post->body, s->body_at, post->bytes, iov + 1, HP_IOV_ONCE);
-    return sendmsg(s->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL | (post->pages ? MSG_MORE : 0));
+    message.msg_iovlen += (size_t)hp_iov_list(&post->body, s->body_at, post->bytes, iov + 1, HP_IOV_ONCE);
+    return sendmsg(s->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* --- receiving --- */
-
-/* This rank has the bytes: tells the sender that it may write its pages again. */
-static void
-acknowledge(hp_stripe *s)
-{
-    uint8_t count[HP_ACK_BYTES];
-    s->taken++;
-    hp_put64(count, s->taken);
-    hp_stripe_send_control(s, HP_ACK, count, sizeof(count));
-}
 
 /*
  * After a pause the kernel acknowledges each small post by a segment of its own, for ever: on one host that takes a tenth
@@ -344,8 +307,6 @@ received(hp_stripe *s, hp_post *post, const hp_received *got)
     post->done = 1;
     s->next_in += (uint64_t)s->in->stripes;
     delay_acks(s);
-    if (got->acknowledge)
-        acknowledge(s);
 }
 
 static ssize_t
@@ -445,7 +406,7 @@ static int
 move_out(hp_stripe *s)
 {
     int moved = send_once(s);
-    if ((s->readable || s->out->polled || s->zerocopy.sent > s->zerocopy.acknowledged) && !s->eof)
+    if ((s->readable || s->out->polled) && !s->eof)
         moved |= take(s);
     return moved;
 }
@@ -579,7 +540,6 @@ hp_stripe_free(hp_stripe *s)
     if (!s)
         return;
     hp_watch_free(s->watch);
-    hp_zerocopy_free(&s->zerocopy);
     hp_socket_close(s->fd);
     free(s);
 }

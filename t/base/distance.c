@@ -43,7 +43,8 @@ long_names(void)
 static const char *
 nearest(const char *word)
 {
-    static const char *const names[] = {"slices", "window", "slots", "windows", "n"};
+    static const char *const names[] = {
+        "slices", "window", "slots", "windows", "n", "window_bytes", "bootstrap_timeout_ms"};
     const char *best = "";
     hp_nearest search = hp_nearest_of(word);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -64,6 +65,8 @@ main(void)
     is_string("window", nearest("windowz"), "of two names at the same distance the first is taken");
     is_string("slots", nearest("slut"), "half of the word is guessed");
     is_string("", nearest("abcdefgh"), "a name that shares less than half is none");
+    is_string("bootstrap_timeout_ms", nearest("bootstrap_timeout"), "of a long word five letters may be guessed");
+    is_string("", nearest("copied_bytes"), "but not six, though the end is the same");
     is_string("", nearest("x"), "one letter alone is not replaced");
     is_string("n", nearest("N"), "the other case is the nearest");
     return 0;

@@ -46,12 +46,10 @@ ring_of(int size, uint32_t slices, uint32_t window)
     o.stage_bytes = 3 * 64 * (uint32_t)size;
     o.spread_bytes = tap_pick(2) ? 64 * (uint32_t)size : 0;
     o.halves_bytes = tap_pick(2) ? 2048 : 0; /* from 8 ranks on */
-    o.slots = (int)tap_pick(2);
     o.device.addressable = (int)tap_pick(2);
     o.device.early = (int)tap_pick(2);
     o.net.held = tap_pick(2) ? 0 : 1 + (uint32_t)tap_pick(tap_pick(2) ? 16 : 600);
     o.net.on_ask = (int)tap_pick(2);
-    o.net.zerocopy = (int)tap_pick(2);
     return o;
 }
 
@@ -349,7 +347,6 @@ test_absent_rank(void)
         sim_ring o = ring_of(size, 2, 4);
         o.spread_bytes = o.halves_bytes = 0;
         o.net.held = 100000;
-        o.net.zerocopy = 0;
         o.absent = (int)tap_pick((uint64_t)size);
         o.absent_from = 1;
         add(&o, call_of(HP_ALLREDUCE, size, 50));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * control: acknowledgements for a peer that takes one byte at a time: each finds room, each arrives, in order. And the
- * room is what control.h says it is.
+ * control: credits for a peer that takes one byte at a time: each finds room, each arrives, in order. And the room is what
+ * control.h says it is.
  */
 #include "net/control.h"
 
@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { IN_FLIGHT = 64, ACKS = 1000 };
+enum { WAITING = 12, CREDITS = 1000, CREDIT_FRAME = HP_COMMON_BYTES + HP_CREDIT_BYTES + 4 };
 
 static hp_control control;
 static int ends[2];
@@ -28,11 +28,11 @@ write_one_byte(void)
 }
 
 static int
-acknowledge(uint64_t count)
+give_credit(uint64_t count)
 {
-    uint8_t payload[HP_ACK_BYTES];
+    uint8_t payload[HP_CREDIT_BYTES] = {0};
     hp_put64(payload, count);
-    return hp_control_add(&control, ends[0], HP_ACK, payload, sizeof(payload));
+    return hp_control_add(&control, ends[0], HP_CREDIT, payload, sizeof(payload));
 }
 
 /* The number of frames that came whole, each with the count that follows the last one's. */
@@ -46,7 +46,7 @@ read_all(hp_frame_reader *reader, uint64_t next)
     hoop_error error;
     int type;
     for (size_t n = got > 0 ? (size_t)got : 0; hp_frame_read(reader, &in, &n, &type, &payload, &payload_n, &error) > 0;)
-        next += type == HP_ACK && payload_n == HP_ACK_BYTES && hp_get64(payload) == next;
+        next += type == HP_CREDIT && payload_n == HP_CREDIT_BYTES && hp_get64(payload) == next;
     return next;
 }
 
@@ -56,35 +56,47 @@ one_byte_at_a_time(void)
 {
     static hp_frame_reader reader;
     uint64_t lost = 0, came = 1, said = 0;
-    while (said < IN_FLIGHT / 2)
-        lost += !acknowledge(++said);
-    while (said < ACKS) {
-        for (int k = 0; k < HP_ACK_FRAME; k++)
+    while (said < WAITING)
+        lost += !give_credit(++said);
+    while (said < CREDITS) {
+        for (int k = 0; k < CREDIT_FRAME; k++)
             write_one_byte();
-        lost += !acknowledge(++said);
+        lost += !give_credit(++said);
         came = read_all(&reader, came);
     }
-    is_uint(0, lost, "%d acknowledgements, 32 waiting at any time, a byte at a time: all find room", ACKS);
+    is_uint(0, lost, "%d credits, %d waiting at any time, a byte at a time: all find room", CREDITS, WAITING);
     while (hp_control_waits(&control)) {
         write_one_byte();
         came = read_all(&reader, came);
     }
-    is_uint(ACKS + 1, came, "and arrive whole and in order");
+    is_uint(CREDITS + 1, came, "and arrive whole and in order");
+}
+
+static int
+ends_fit(void)
+{
+    uint8_t cause[HP_ABORT_BYTES] = {0};
+    return hp_control_add(&control, ends[0], HP_ABORT, cause, sizeof(cause)) &&
+           hp_control_add(&control, ends[0], HP_LEAVE, NULL, 0);
 }
 
 /* The middle of a frame is out when the next ones come. */
 static void
 room_for_all(void)
 {
-    uint8_t cause[HP_ABORT_BYTES] = {0}, ticks[HP_HEARTBEATS_BYTES] = {0};
+    uint8_t ticks[HP_HEARTBEATS_BYTES] = {0};
     int taken = 0;
-    for (int k = 0; k < IN_FLIGHT; k++)
-        taken += acknowledge(1);
-    for (int k = 0; k < HP_ACK_FRAME + 3; k++)
+    ok(hp_control_add(&control, ends[0], HP_TICK, ticks, sizeof(ticks)), "a TICK finds room");
+    ok(!give_credit(1), "a credit does not, behind it");
+    ok(ends_fit(), "but an ABORT and a LEAVE do");
+    ok(!hp_control_write(&control, ends[0]) && !hp_control_waits(&control), "all of it is written");
+    while (taken < CREDITS && give_credit(1))
+        taken++;
+    ok(taken > WAITING && taken < CREDITS, "%d credits find room", taken);
+    for (int k = 0; k < CREDIT_FRAME + 3; k++)
         write_one_byte();
-    taken += acknowledge(2) + hp_control_add(&control, ends[0], HP_ABORT, cause, sizeof(cause)) +
-             hp_control_add(&control, ends[0], HP_LEAVE, NULL, 0);
-    is_int(IN_FLIGHT + 3, taken, "64 acknowledgements, one that follows the first one out, an ABORT and a LEAVE");
+    ok(give_credit(2) && !give_credit(3), "and one that follows the first one out");
+    ok(ends_fit(), "an ABORT and a LEAVE always do");
     ok(!hp_control_add(&control, ends[0], HP_TICK, ticks, sizeof(ticks)), "no TICK behind what is not read");
     ok(!hp_control_write(&control, ends[0]) && !hp_control_waits(&control), "all of it is written");
 }

@@ -86,7 +86,7 @@ test_broken(void)
     rig r;
     rig_open_out(&r);
     shutdown(end_of(&r), SHUT_WR);
-    hp_link_post(r.out, &frame, bytes, LONG, 0);
+    hp_link_post(r.out, &frame, bytes, LONG);
     /* only what is no frame at all ends the looking; these are good ones: LEAVE again and again */
     uint8_t leave[64];
     size_t n = hp_frame_put_control(leave, HP_LEAVE, NULL, 0);

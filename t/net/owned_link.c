@@ -28,7 +28,7 @@ on_head(void *arg, const hp_frame *frame, hoop_error *error)
     (void)arg;
     if (i == seen.refuse_at || i >= FRAMES || hp_frame_payload(frame) != sizes[i])
         return hp_err_set(error, HOOP_ERR_MISMATCH, "the owner refuses frame %d", i);
-    hp_link_post(seen.r->in, frame, to[i], sizes[i], 0);
+    hp_link_post(seen.r->in, frame, to[i], sizes[i]);
     return HOOP_SUCCESS;
 }
 
@@ -61,7 +61,7 @@ send_all(rig *r, uint16_t flags)
 {
     for (uint32_t i = 0; i < FRAMES; i++) {
         hp_frame frame = rig_frame(i + 1, 1, flags);
-        hp_link_post(r->out, &frame, from, sizes[i], 0);
+        hp_link_post(r->out, &frame, from, sizes[i]);
     }
 }
 

@@ -21,10 +21,10 @@ static const struct {
 } slices[SLICES] = {
     {0, HP_FRAME_CALL | HP_FRAME_PAYLOAD_CRC, 0},
     {1, HP_FRAME_PAYLOAD_CRC, 0},
-    {23, HP_FRAME_PAYLOAD_CRC | HP_FRAME_ACK, 1},
+    {23, HP_FRAME_PAYLOAD_CRC, 1},
     {2048, HP_FRAME_CALL | HP_FRAME_PAYLOAD_CRC, 0},
     {2049, HP_FRAME_PAYLOAD_CRC, 0},
-    {BODY_MAX, HP_FRAME_PAYLOAD_CRC | HP_FRAME_ACK, 1},
+    {BODY_MAX, HP_FRAME_PAYLOAD_CRC, 1},
     {0, HP_FRAME_PAYLOAD_CRC, 1},
     {BODY_MAX, HP_FRAME_CALL | HP_FRAME_PAYLOAD_CRC, 0},
     {5, HP_FRAME_PAYLOAD_CRC, 0},
@@ -39,7 +39,7 @@ typedef struct bench {
 
 /* All that came of a stream. */
 typedef struct outcome {
-    int done, acknowledgements, controls, type;
+    int done, controls, type;
     size_t payload_n;
     uint64_t bytes;
     int failed;
@@ -144,7 +144,6 @@ note(outcome *o, const hp_received *received)
 {
     o->bytes += received->bytes;
     o->done += received->event == HP_EVENT_POST;
-    o->acknowledgements += received->event == HP_EVENT_POST && received->acknowledge;
     o->failed = received->event == HP_EVENT_FAULT;
     if (received->event == HP_EVENT_CONTROL) {
         o->controls++;
@@ -190,9 +189,8 @@ feed(bench *b, const uint8_t *in, size_t n, cut how)
 static int
 same(const outcome *a, const outcome *b)
 {
-    return a->done == b->done && a->acknowledgements == b->acknowledgements && a->controls == b->controls &&
-           a->type == b->type && a->payload_n == b->payload_n && a->failed == b->failed &&
-           a->error.code == b->error.code && a->error.sequence == b->error.sequence &&
+    return a->done == b->done && a->controls == b->controls && a->type == b->type && a->payload_n == b->payload_n &&
+           a->failed == b->failed && a->error.code == b->error.code && a->error.sequence == b->error.sequence &&
            strcmp(a->error.text, b->error.text) == 0;
 }
 
@@ -204,7 +202,6 @@ arrives(bench *b, cut how)
     set_up(b);
     outcome o = feed(b, stream, stream_n, how);
     int right = case_int(SLICES, o.done, "parts of %zu, late %d: slices", how.part, how.late) &&
-                case_int(2, o.acknowledgements, "parts of %zu: acknowledgements", how.part) &&
                 case_ok(!o.failed && o.controls == 0, "parts of %zu: %s", how.part, o.error.text);
     for (int i = 0; i < SLICES && right; i++)
         right = case_ok(is_whole(b, i), "parts of %zu, late %d: slice %d", how.part, how.late, i);

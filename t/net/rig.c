@@ -340,7 +340,7 @@ rig_record(const hp_frame *frame, const void *data, uint32_t bytes, uint8_t *wir
     rig r;
     size_t n = 0, got;
     rig_open_out(&r);
-    hp_link_post(r.out, frame, (void *)(uintptr_t)data, bytes, 0);
+    hp_link_post(r.out, frame, (void *)(uintptr_t)data, bytes);
     for (int quiet = 0; quiet < QUIET_TURNS; quiet++) {
         rig_turn(&r);
         got = rig_read(&r, wire + n, room - n);

@@ -124,9 +124,9 @@ post(ends *e, int rank, uint32_t bytes, int sends, int receives)
             from[rank][i][at] = byte_of(rank, i, at);
         memset(to[rank][i], 0xa5, bytes);
         if (receives)
-            hp_link_post(e->in[rank], &frame, to[rank][i], bytes, 0);
+            hp_link_post(e->in[rank], &frame, to[rank][i], bytes);
         if (sends)
-            hp_link_post(e->out[rank], &frame, from[rank][i], bytes, 0);
+            hp_link_post(e->out[rank], &frame, from[rank][i], bytes);
     }
 }
 
@@ -256,7 +256,7 @@ test_control(void)
     static const struct {
         hp_frame_type type;
         size_t n;
-    } frames[] = {{HP_ACK, HP_ACK_BYTES}, {HP_TICK, HP_HEARTBEAT_BYTES}, {HP_CREDIT, HP_CREDIT_BYTES}, {HP_RESUME, 0}};
+    } frames[] = {{HP_ACK, 8}, {HP_TICK, HP_HEARTBEAT_BYTES}, {HP_CREDIT, HP_CREDIT_BYTES}, {HP_RESUME, 0}};
     for (size_t i = 0; i < sizeof(frames) / sizeof(*frames); i++) {
         uint8_t payload[HP_HEARTBEAT_BYTES] = {0}, wire[200];
         ends e;

@@ -72,7 +72,7 @@ receive(rig *r, writer *w, const uint8_t *wire, size_t n, size_t early, uint8_t 
     pthread_t thread;
     rig_open_in(r);
     rig_write(r, wire, early);
-    hp_link_post(r->in, &frame, to, LONG, 0);
+    hp_link_post(r->in, &frame, to, LONG);
     rig_settle(r);
     w->r = r;
     w->bytes = wire + early;

@@ -23,15 +23,9 @@ typedef struct head {
     uint32_t bytes;
 } head;
 
-/* A byte on its way: copied, or a reference into the sender's pages. */
-typedef struct byte {
-    uint8_t value;
-    const uint8_t *page;
-} byte;
-
 typedef struct stripe {
     end out, in;
-    byte *held; /* a ring of net.held of them */
+    uint8_t *held; /* the bytes on the way: a ring of net.held */
     uint64_t put, got;
     head *heads; /* of the frames on the way: a ring of heads_room() */
     uint64_t head_put, head_got;
@@ -129,19 +123,13 @@ finish(sim_link *l, hp_post *post)
         l->link.done++;
 }
 
-/* One unit further. The last one ends the post; what leaves by reference ends when the receiver has it. */
+/* One unit further. The last one ends the post. */
 static void
 advance(sim_link *l, end *e, hp_post *post)
 {
     if (++e->moved < HEADER + (uint64_t)post->bytes)
         return;
-    if (!l->link.sending || !post->pages)
-        finish(l, post);
-    if (!l->link.sending && l->other) {
-        hp_post *sent = &l->other->link.posts[e->next & (l->other->link.capacity - 1)];
-        if (l->other->link.done <= e->next && sent->pages)
-            finish(l->other, sent);
-    }
+    finish(l, post);
     e->moved = 0;
     e->next += (uint64_t)l->link.stripes;
 }
@@ -155,20 +143,15 @@ byte_at(const hp_post *post, uint64_t at)
     return place.iov_base;
 }
 
-static byte
+static uint8_t
 unit(const hp_post *post, uint64_t at)
 {
-    if (at < HEADER)
-        return (byte){.value = (uint8_t)at};
-    if (post->pages)
-        return (byte){.page = byte_at(post, at - HEADER)};
-    return (byte){.value = *byte_at(post, at - HEADER)};
+    return at < HEADER ? (uint8_t)at : *byte_at(post, at - HEADER);
 }
 
 static void
-store(sim_link *l, end *e, hp_post *post, byte from)
+store(sim_link *l, end *e, hp_post *post, uint8_t value)
 {
-    uint8_t value = from.page ? *from.page : from.value;
     if (e->moved >= HEADER) {
         *byte_at(post, e->moved - HEADER) = value;
         l->link.bytes++;
@@ -192,7 +175,7 @@ pass(sim_link *l, stripe *s)
     }
     if (fault[0])
         return 0;
-    byte value = unit(out, s->out.moved);
+    uint8_t value = unit(out, s->out.moved);
     advance(l, &s->out, out);
     store(l->other, &s->in, in, value);
     return 1;
@@ -294,7 +277,7 @@ hp_link_new(int sending, int self, int peer, int distance, int stripes, uint32_t
     l->link.posts = calloc(capacity, sizeof(*l->link.posts));
     for (int k = 0; k < stripes; k++) {
         l->stripe[k].out.next = l->stripe[k].in.next = (uint64_t)k;
-        l->stripe[k].held = calloc(net.held + 1, sizeof(byte));
+        l->stripe[k].held = calloc(net.held + 1, 1);
         l->stripe[k].heads = calloc(heads_room(), sizeof(head));
     }
     links[link_count++] = l;
@@ -331,7 +314,7 @@ hp_link_is_stuck(const hp_link *link)
 }
 
 static uint64_t
-append(hp_link *link, const hp_frame *frame, const hp_iov *body, uint32_t bytes, int pages)
+append(hp_link *link, const hp_frame *frame, const hp_iov *body, uint32_t bytes)
 {
     struct iovec place;
     if (!((sim_link *)link)->other)
@@ -342,22 +325,21 @@ append(hp_link *link, const hp_frame *frame, const hp_iov *body, uint32_t bytes,
         hp_iov_list(body, at, bytes, &place, 1);
         net.spoil(place.iov_base, (uint32_t)place.iov_len);
     }
-    link->posts[link->posted & (link->capacity - 1)] =
-        (hp_post){.frame = *frame, .bytes = bytes, .body = *body, .pages = pages && link->sending && net.zerocopy};
+    link->posts[link->posted & (link->capacity - 1)] = (hp_post){.frame = *frame, .bytes = bytes, .body = *body};
     return ++link->posted;
 }
 
 uint64_t
-hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes, int pages)
+hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes)
 {
     hp_iov one = {.data = data, .run = bytes};
-    return append(link, frame, &one, bytes, pages);
+    return append(link, frame, &one, bytes);
 }
 
 uint64_t
 hp_link_post_iov(hp_link *link, const hp_frame *frame, const hp_iov *pieces, uint32_t bytes)
 {
-    return append(link, frame, pieces, bytes, 0);
+    return append(link, frame, pieces, bytes);
 }
 
 int

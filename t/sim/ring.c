@@ -227,7 +227,7 @@ make_work(ring *r, member *m, int op)
     w->sequence = (uint64_t)op + 1;
     w->calls = 1;
     w->channels = w->channels_left = 1;
-    w->place = (hp_place_options){.direct = o->device.addressable, .in_place = m->user[op].one, .slots = o->slots};
+    w->place = (hp_place_options){.direct = o->device.addressable, .in_place = m->user[op].one};
     w->place.in_place &= !w->call.fused; /* as lib/group.c has it */
     hp_work_single(w, m->user[op].send, m->user[op].recv);
     if (w->call.fused)

@@ -14,7 +14,6 @@
 typedef struct sim_net_options {
     uint64_t seed;
     uint32_t held; /* bytes a stripe holds between its ends; 0: a byte moves only when both sides are ready for it */
-    int zerocopy;  /* what is posted as pages is read from there when it arrives, and only done then */
     int on_ask;    /* hp_link_move moves bytes too, as the real one does; else only sim_net_move does */
     /* Called with memory just posted for receiving: may be spoiled, because no step may read what lies there. */
     void (*spoil)(void *data, uint32_t bytes);
@@ -51,7 +50,6 @@ typedef struct sim_ring {
     int size;
     uint32_t window, slices, slice_bytes, stage_bytes, spread_bytes, halves_bytes;
     int stripes;
-    int slots; /* place options: bulk sends from slots */
     sim_device_options device;
     int faulty;      /* rank whose device refuses or sticks as `device` says; -1: none */
     int absent_from; /* operation that rank `absent` never starts; -1: none is absent */

@@ -32,7 +32,7 @@ fi
 is '' "$(grep -nE '^\.S[sh] (.* )?(An|Ap|At|Do|In|Is|No|Ns|Op|So|Us)( |$)' $pages)" 'no word of a heading is taken for a macro'
 
 # Pages of other packages that ours may send a reader to.
-elsewhere=' accept.2 epoll.7 execve.2 fflush.3 fork.2 getrlimit.2 memfd_create.2 mpirun.1 nvcc.1 poll.2 splice.2 ssh.1 tcp.7 vmsplice.2 '
+elsewhere=' accept.2 epoll.7 execve.2 fflush.3 fork.2 getrlimit.2 memfd_create.2 mpirun.1 nvcc.1 poll.2 ssh.1 tcp.7 '
 for page in $pages; do
     sed -n 's/^\.Xr \([^ ]*\) \([1-8]\).*/\1 \2/p; s/^\.It Xr \([^ ]*\) \([1-8]\).*/\1 \2/p' "$page"
 done | LC_ALL=C sort -u >"$tmp/references"

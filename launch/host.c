@@ -14,8 +14,6 @@
 
 enum { STARTS_AT_ONCE = 64 }; /* remote shells that have not answered yet */
 
-#define ANSWER_LIMIT (60 * HP_SEC)
-
 /* How long an agent's word on a process counts: it repeats it each second, unless it is stopped or cut off. */
 #define PROCESS_WORD (5 * HP_SEC)
 
@@ -418,12 +416,4 @@ hp_hosts_reap(hp_hosts *hosts)
         for (int i = 0; i < hosts->count; i++)
             if (hosts->host[i].conn && hp_agent_conn_reaped(hosts->host[i].conn, pid, status))
                 break;
-}
-
-uint64_t
-hp_hosts_answer_limit(void)
-{
-    const char *ms = getenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
-    long value = ms ? strtol(ms, NULL, 10) : 0;
-    return value > 0 ? (uint64_t)value * HP_MS : ANSWER_LIMIT;
 }

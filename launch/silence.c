@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "launch/diag.h"
 #include "launch/xalloc.h"
+#include "lib/config.h"
 #include "rendezvous/unreachable.h"
 
 #include <stdio.h>
@@ -63,7 +64,7 @@ say_who_is_silent(const hp_silence *s)
         return;
     char *list = list_hosts(s->hosts, hp_host_is_silent, count);
     hp_diag(s->output, "%s %s not answered for %g s; waiting up to %g s", list, count == 1 ? "has" : "have",
-            (double)s->waited / (double)HP_SEC, (double)hp_hosts_answer_limit() / (double)HP_SEC);
+            (double)s->waited / (double)HP_SEC, (double)s->limit / (double)HP_SEC);
     free(list);
 }
 
@@ -81,7 +82,7 @@ give_up(hp_silence *s)
 static void
 wait_until(hp_silence *s, uint64_t time)
 {
-    uint64_t limit = hp_hosts_answer_limit(), next = time < limit ? time : limit;
+    uint64_t next = time < s->limit ? time : s->limit;
     hp_timer_set(s->timer, next - s->waited);
     s->waited = next;
 }
@@ -90,7 +91,7 @@ static void
 time_is_up(void *arg)
 {
     hp_silence *s = arg;
-    if (s->waited >= hp_hosts_answer_limit()) {
+    if (s->waited >= s->limit) {
         give_up(s);
         return;
     }
@@ -266,6 +267,7 @@ void
 hp_silence_open(hp_silence *s, hp_loop *loop, hp_hosts *hosts, hp_output *output, void (*gave_up)(void *arg), void *arg)
 {
     *s = (hp_silence){.loop = loop, .hosts = hosts, .output = output, .gave_up = gave_up, .arg = arg};
+    s->limit = (uint64_t)hp_config_glance_number(HP_SET_bootstrap_timeout_ms) * HP_MS;
     s->timer = hp_xcheck(hp_timer_new(loop, time_is_up, s));
     s->look = hp_xcheck(hp_timer_new(loop, watch, s));
     s->quiet = hp_xcalloc((size_t)hosts->count, sizeof(*s->quiet));

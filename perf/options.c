@@ -2,6 +2,7 @@
 /* options: one table of long names, one switch, and small readers, which write the sentence about a wrong value. */
 #include "perf/options.h"
 
+#include "base/number.h"
 #include "base/option_list.h"
 #include "perf/collectives.h"
 
@@ -94,7 +95,7 @@ perf_options_help(void)
 /* Each has one value that asks for what hoop-bench does anyway, so that a line written for nccl-tests runs here. */
 typedef struct foreign_flag {
     char flag;
-    long neutral;        /* the value that changes nothing */
+    int neutral;         /* the value that changes nothing */
     const char *instead; /* what to do in place of any other */
 } foreign_flag;
 
@@ -183,13 +184,12 @@ complain(reader *r, const char *format, ...)
 }
 
 static int
-number(reader *r, const char *option, const char *text, long least, long most)
+number(reader *r, const char *option, const char *text, int least, int most)
 {
-    char *end;
-    long value = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || value < least || value > most)
-        complain(r, "%s takes a whole number of %ld to %ld, not \"%s\"", option, least, most, text);
-    return (int)value;
+    int value = 0;
+    if (!hp_number_parse_int(text, least, most, &value))
+        complain(r, "%s takes a whole number of %d to %d, not \"%s\"", option, least, most, text);
+    return value;
 }
 
 /* Whether nothing but B or iB is left of a size: nccl-tests reads the letter before it only. */
@@ -263,9 +263,8 @@ take_size(reader *r, int option, const char *text)
 static void
 pass(reader *r, const foreign_flag *flag, const char *text)
 {
-    char *end;
-    long value = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || value != flag->neutral)
+    int value;
+    if (!hp_number_parse_int(text, flag->neutral, flag->neutral, &value))
         complain(r, "-%c %s: %s", flag->flag, text, flag->instead);
 }
 

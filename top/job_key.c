@@ -7,7 +7,6 @@
 #include "lib/config.h"
 #include "lib/secret_file.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,13 +28,13 @@ read_own(hp_secret *secret, hoop_error *error)
 static hoop_result
 read_secret(hp_secret *secret, const char *file, hoop_error *error)
 {
-    char fd[HP_VALUE_TEXT], name[HP_VALUE_TEXT];
+    char name[HP_VALUE_TEXT];
+    int fd = (int)hp_config_glance_number(HP_SET_secret_fd);
     if (file)
         return hp_secret_from_file(secret, file, error);
-    hp_config_glance(HP_SET_secret_fd, fd);
     hp_config_glance(HP_SET_secret_file, name);
-    if (strtol(fd, NULL, 10) >= 0)
-        return hp_secret_from_fd(secret, (int)strtol(fd, NULL, 10), error);
+    if (fd >= 0)
+        return hp_secret_from_fd(secret, fd, error);
     return name[0] ? hp_secret_from_file(secret, name, error) : read_own(secret, error);
 }
 

@@ -101,7 +101,8 @@ allowed 'rendezvous sees net, flight and base' 'hoop\.h|(base|flight|net|rendezv
 allowed 'lib sees rendezvous, net, gpu, flight, base' 'hoop\.h|(base|flight|net|gpu|rendezvous|lib)/[a-z_]+\.(h|def)' lib/*.[ch]
 allowed 'launch sees rendezvous, net, flight, base and the settings' \
     'hoop\.h|lib/config\.(h|def)|(base|flight|net|rendezvous|launch)/[a-z_]+\.(h|def)' launch/*.[ch]
-allowed 'perf sees hoop.h, the writer of JSON and the list of options, nothing else of the library' 'hoop\.h|base/(json|option_list)\.h|perf/[a-z_]+\.h' \
+allowed 'perf sees hoop.h, the writer of JSON, numbers and the list of options, nothing else of the library' \
+    'hoop\.h|base/(json|number|option_list)\.h|perf/[a-z_]+\.h' \
     perf/*.[ch] bin/hoop-bench.c
 allowed 'top sees net, flight, base, the settings and files of secrets' \
     'hoop\.h|lib/(config|secret_file)\.h|(base|flight|net|top)/[a-z_]+\.h' top/*.[ch]

@@ -197,8 +197,8 @@ hp_json_count(hp_json *json, const char *key, uint64_t value)
 static void
 make_point(char *text)
 {
-    char *point = text + strspn(text, "-0123456789"), *rest = point + strcspn(point, "0123456789e");
-    if (*rest == '\0' || *rest == 'e' || rest == point)
+    char *point = text + strspn(text, "-0123456789"), *rest = point + strcspn(point, "0123456789");
+    if (*rest == '\0' || rest == point)
         return;
     *point = '.';
     memmove(point + 1, rest, strlen(rest) + 1);
@@ -206,28 +206,14 @@ make_point(char *text)
 
 enum { NUMBER_TEXT = 352, MOST_DECIMALS = 32 }; /* the largest double has 309 digits before the point */
 
-static void
-number(hp_json *json, const char *key, double value, char text[NUMBER_TEXT])
-{
-    make_point(text);
-    literal(json, key, isfinite(value) ? text : "null");
-}
-
 void
 hp_json_decimal(hp_json *json, const char *key, double value, int decimals)
 {
     char text[NUMBER_TEXT];
     int shown = decimals < 0 ? 0 : decimals > MOST_DECIMALS ? MOST_DECIMALS : decimals;
     snprintf(text, sizeof(text), "%.*f", shown, value);
-    number(json, key, value, text);
-}
-
-void
-hp_json_number(hp_json *json, const char *key, double value)
-{
-    char text[NUMBER_TEXT];
-    snprintf(text, sizeof(text), "%.17g", value);
-    number(json, key, value, text);
+    make_point(text);
+    literal(json, key, isfinite(value) ? text : "null");
 }
 
 void

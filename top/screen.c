@@ -21,12 +21,6 @@ hp_top_screen_width(void)
 
 enum { REFRESH_MS = 1000 };
 
-int
-hp_top_screen_is_built(void)
-{
-    return 1;
-}
-
 /* How many bytes of a line fit, in whole characters; ncurses would go on in the next line. */
 static int
 fitting(const char *line, int n)
@@ -113,12 +107,6 @@ hp_top_screen_show(void (*fill)(hp_buffer *out, int lines, int columns))
 }
 
 #else
-
-int
-hp_top_screen_is_built(void)
-{
-    return 0;
-}
 
 int
 hp_top_screen_show(void (*fill)(hp_buffer *out, int lines, int columns))

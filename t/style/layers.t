@@ -126,7 +126,7 @@ downward lib hoop bootstrap wait collective serve sendrecv alltoallv message_cal
 downward launch agent ranks start_error run silence inspection job_table host job_server failure recorders diag agent_conn \
     mapping options usage rank_env allocation local_addr hostfile output screen lines files stdin terminal affinity \
     knock lease rank_exit spec agent_msg write_queue signals spawn proctree options.def xalloc
-downward top flight screen jobs remote job_key ask
+downward top flight screen servers
 downward perf run json measure data table memory report options stats collectives
 
 # Pure: no sockets, no threads, no clock.

@@ -127,7 +127,7 @@ downward launch agent ranks start_error run silence inspection job_table host jo
     mapping options usage rank_env allocation local_addr hostfile output screen lines files stdin terminal affinity \
     knock lease rank_exit spec agent_msg write_queue signals spawn proctree options.def xalloc
 downward top flight screen servers
-downward perf run json measure data table memory report options stats collectives
+downward perf run data memory report options stats collectives
 
 # Pure: no sockets, no threads, no clock.
 pure='hoop\.h|base/[a-z_]+\.h|gpu/gpu\.h|lib/(place|schedule|plan|blocks)\.h'

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "launch/proctree.h"
 #include "launch/spawn.h"
 #include "launch/xalloc.h"
 
@@ -22,36 +21,6 @@
 #include <unistd.h>
 
 enum { PIECE = 64 * 1024, BANNER_MAX = 64 * 1024, STDERR_MAX = 4096 };
-
-struct hp_agent_conn {
-    hp_loop *loop;
-    char *command, *banner, *stderr_text;
-    char *const *argv, *const *other;
-    int local;
-    hp_agent_conn_owner owner;
-    hp_agent_conn_state state;
-    int greeted;
-    pid_t pid; /* 0: reaped */
-    int status;
-    int out_fd, err_fd; /* of the agent; -1: at their end */
-    hp_watch *out_watch, *err_watch;
-    hp_timer *timer;
-    int in_fd; /* -1: hung up */
-    hp_write_queue out;
-    hp_buffer in, err; /* err: of its standard error, the end */
-    int paused;
-    char seen_from[64];
-    char protocol_error[256];
-};
-
-static void
-finish(hp_agent_conn *c)
-{
-    if (c->state == HP_AGENT_CONN_OVER)
-        return;
-    c->state = HP_AGENT_CONN_OVER;
-    c->owner.over(c->owner.arg, c);
-}
 
 /* --- standard error --- */
 
@@ -216,11 +185,11 @@ program_missing(const hp_agent_conn *c)
     for (int i = 0; c->argv[i]; i++)
         if (strstr(c->argv[i], "hoop-launch"))
             path = c->argv[i];
-    if (c->greeted || c->pid != 0 || !WIFEXITED(c->status))
+    if (c->greeted || c->pid != 0 || !WIFEXITED(c->wait_status))
         return 0;
-    if (WEXITSTATUS(c->status) == 126 || WEXITSTATUS(c->status) == 127)
+    if (WEXITSTATUS(c->wait_status) == 126 || WEXITSTATUS(c->wait_status) == 127)
         return 1;
-    return path && WEXITSTATUS(c->status) != 0 && strstr(c->stderr_text, path);
+    return path && WEXITSTATUS(c->wait_status) != 0 && strstr(c->stderr_text, path);
 }
 
 /* Starts the other command. 1: it runs. */
@@ -249,8 +218,10 @@ check_over(hp_agent_conn *c)
     hp_timer_set(c->timer, HP_NEVER);
     while (read_err(c))
         continue;
-    if (!call_again(c))
-        finish(c);
+    if (call_again(c))
+        return;
+    c->state = HP_AGENT_CONN_OVER;
+    c->owner.over(c->owner.arg, c);
 }
 
 static void
@@ -367,58 +338,10 @@ hp_agent_conn_free(hp_agent_conn *c)
 
 /* --- the owner's side --- */
 
-hp_agent_conn_state
-hp_agent_conn_status(const hp_agent_conn *c)
-{
-    return c->state;
-}
-
-const char *
-hp_agent_conn_seen_from(const hp_agent_conn *c)
-{
-    return c->seen_from;
-}
-
-const char *
-hp_agent_conn_banner(const hp_agent_conn *c)
-{
-    return c->banner;
-}
-
-const char *
-hp_agent_conn_stderr(const hp_agent_conn *c)
-{
-    return c->stderr_text;
-}
-
-const char *
-hp_agent_conn_command(const hp_agent_conn *c)
-{
-    return c->command;
-}
-
-int
-hp_agent_conn_wait_status(const hp_agent_conn *c)
-{
-    return c->status;
-}
-
 int
 hp_agent_conn_lacks_agent(const hp_agent_conn *c)
 {
     return c->state == HP_AGENT_CONN_OVER && program_missing(c);
-}
-
-const char *
-hp_agent_conn_protocol_error(const hp_agent_conn *c)
-{
-    return c->protocol_error;
-}
-
-hp_buffer *
-hp_agent_conn_out(hp_agent_conn *c)
-{
-    return &c->out.buffer;
 }
 
 void
@@ -461,7 +384,7 @@ hp_agent_conn_reaped(hp_agent_conn *c, pid_t pid, int status)
     if (c->pid != pid)
         return 0;
     c->pid = 0;
-    c->status = status;
+    c->wait_status = status;
     if (c->out_fd >= 0)
         hp_timer_set(c->timer, HP_SEC);
     check_over(c);

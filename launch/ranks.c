@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "flight/process.h"
 #include "launch/affinity.h"
-#include "launch/proctree.h"
 #include "launch/rank_env.h"
 #include "launch/spawn.h"
 #include "launch/terminal.h"

@@ -55,19 +55,13 @@ put_escaped(hp_json *json, unsigned char byte)
     put_text(json, escape);
 }
 
-static int
-is_plain(unsigned char byte)
-{
-    return byte >= 0x20 && byte != '"' && byte != '\\';
-}
-
 static void
 put_string(hp_json *json, const char *text)
 {
     put_text(json, "\"");
     while (*text != '\0') {
         size_t plain = 0, length;
-        while (text[plain] != '\0' && is_plain((unsigned char)text[plain]) &&
+        while ((unsigned char)text[plain] >= 0x20 && text[plain] != '"' && text[plain] != '\\' &&
                (length = sequence((const unsigned char *)text + plain)) > 0)
             plain += length;
         put(json, text, plain);

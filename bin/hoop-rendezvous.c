@@ -135,15 +135,6 @@ write_new_secret(const char *path, hp_secret *secret)
     return status;
 }
 
-static int
-write_job_secret(const settings *s, hp_secret *secret)
-{
-    hoop_error error;
-    if (find_secret(secret, s, &error))
-        return complain(&error);
-    return write_secret(s->job_secret, secret);
-}
-
 /* The option has the grammar of the setting, whose name its errors begin with. */
 static void
 name_option(hoop_error *error)
@@ -262,6 +253,7 @@ static int
 run(const settings *s)
 {
     hp_secret *secret = hp_secmem_new(sizeof(*secret));
+    hoop_error error;
     int status;
     if (!secret) {
         fprintf(stderr, "hoop-rendezvous: out of memory\n");
@@ -269,8 +261,10 @@ run(const settings *s)
     }
     if (s->new_secret)
         status = write_new_secret(s->new_secret, secret);
+    else if (!s->job_secret)
+        status = serve(s, secret);
     else
-        status = s->job_secret ? write_job_secret(s, secret) : serve(s, secret);
+        status = find_secret(secret, s, &error) ? complain(&error) : write_secret(s->job_secret, secret);
     hp_secmem_free(secret);
     return status;
 }

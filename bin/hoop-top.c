@@ -59,14 +59,6 @@ rows_for(int lines)
 }
 
 static int
-complain_of_none(void)
-{
-    fprintf(stderr,
-            "hoop-top: no job of this user has its server on this machine; run it where hooprun runs, or rank 0\n");
-    return EXIT_NONE;
-}
-
-static int
 print(hp_buffer *text, int servers)
 {
     size_t n = hp_buffer_size(text);
@@ -76,7 +68,11 @@ print(hp_buffer *text, int servers)
         perror("hoop-top: cannot write");
         return EXIT_NONE;
     }
-    return servers == 0 ? complain_of_none() : EXIT_SUCCESS;
+    if (servers > 0)
+        return EXIT_SUCCESS;
+    fprintf(stderr,
+            "hoop-top: no job of this user has its server on this machine; run it where hooprun runs, or rank 0\n");
+    return EXIT_NONE;
 }
 
 static void

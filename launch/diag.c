@@ -52,22 +52,15 @@ by_hand(const hp_strings *call)
     return line;
 }
 
-static void
-print_ending(int status, char *out, size_t size)
-{
-    if (WIFSIGNALED(status))
-        snprintf(out, size, "was killed by signal %d", WTERMSIG(status));
-    else
-        snprintf(out, size, "ended with status %d", WEXITSTATUS(status));
-}
-
 void
 hp_diag_agent_ended(hp_output *output, const char *host, const hp_agent_conn *conn, const hp_strings *call, int running)
 {
     const char *command = conn->command, *broken = conn->protocol_error;
+    int status = conn->wait_status, killed = WIFSIGNALED(status);
     char *hand = by_hand(call);
     char how[64];
-    print_ending(conn->wait_status, how, sizeof(how));
+    snprintf(how, sizeof(how), killed ? "was killed by signal %d" : "ended with status %d",
+             killed ? WTERMSIG(status) : WEXITSTATUS(status));
     if (broken[0] != '\0')
         hp_diag(output, "%s: %s; is it the same version of hoop?", host, broken);
     else if (hp_agent_conn_lacks_agent(conn))

@@ -72,14 +72,6 @@ take_rank_message(hp_host *host, const hp_agent_msg *msg)
 }
 
 static void
-fail(hp_host *host, const hp_agent_msg *msg)
-{
-    const hp_hosts_owner *owner = &host->all->owner;
-    host->done = 1;
-    owner->failed(owner->arg, host, (int)(hp_get32(msg->payload) & 255), (const char *)msg->payload + 4, msg->size - 4);
-}
-
-static void
 answered(hp_host *host)
 {
     hp_hosts *all = host->all;
@@ -119,7 +111,11 @@ take_message(void *arg, hp_agent_conn *conn, const hp_agent_msg *msg)
         return;
     switch (msg->type) {
     case HP_MSG_TAKEN: owner->taken(owner->arg, hp_get32(msg->payload)); break;
-    case HP_MSG_FAIL: fail(host, msg); break;
+    case HP_MSG_FAIL:
+        host->done = 1;
+        owner->failed(owner->arg, host, (int)(hp_get32(msg->payload) & 255), (const char *)msg->payload + 4,
+                      msg->size - 4);
+        break;
     case HP_MSG_DONE: host->done = 1; break;
     case HP_MSG_FLIGHT: hp_recorders_take(&host->all->recorders, msg->payload, msg->size); break;
     case HP_MSG_LOOKED: answered(host); break;

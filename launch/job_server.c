@@ -36,16 +36,6 @@ hp_job_server_open(hp_job_server *s, const hp_options *options, const hp_mapping
 
 /* --- the server --- */
 
-/* The launcher's own entry in the hostfile; NULL: none. */
-static const hp_host_entry *
-own_host(const hp_mapping *mapping)
-{
-    for (int i = 0; i < mapping->list->count; i++)
-        if (mapping->host[i].here)
-            return &mapping->list->entry[i];
-    return NULL;
-}
-
 static hoop_result
 find_address(hp_job_server *s, int host, const char *seen_from, const hp_server_options *owner, hoop_error *error)
 {
@@ -53,8 +43,11 @@ find_address(hp_job_server *s, int host, const char *seen_from, const hp_server_
     char guess[IF_NAMESIZE], text[HP_ADDR_TEXT];
     if (mapping->all_here)
         return hp_local_loopback(&s->address, error);
-    const hp_host_entry *remote = &mapping->list->entry[host];
-    if (hp_local_address(&s->address, own_host(mapping), remote, seen_from, guess, error) != HOOP_SUCCESS)
+    const hp_host_entry *remote = &mapping->list->entry[host],
+                        *own = NULL; /* own: that of this machine, if it is listed */
+    for (int i = 0; i < mapping->list->count && !own; i++)
+        own = mapping->host[i].here ? &mapping->list->entry[i] : NULL;
+    if (hp_local_address(&s->address, own, remote, seen_from, guess, error) != HOOP_SUCCESS)
         return error->code;
     if (guess[0] == '\0')
         return HOOP_SUCCESS;

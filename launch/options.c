@@ -479,15 +479,6 @@ take_environment(hp_options *options, hoop_error *error)
     return result;
 }
 
-/* With --pty=auto ranks get a terminal if their output is shown on one. */
-static void
-settle_terminal(hp_options *options)
-{
-    int seen = isatty(STDOUT_FILENO) && (!options->output_dir || options->tee);
-    if (options->agent.pty == HP_PTY_AUTO && !seen)
-        options->agent.pty = HP_PTY_NEVER;
-}
-
 /* Open MPI and MPICH separate programs by ':'; here the second would become arguments of the first. */
 static hoop_result
 check_colon(char **argv, hoop_error *error)
@@ -511,7 +502,9 @@ take_program(hp_options *options, char **argv, hoop_error *error)
                           "--%s goes with --output-dir DIR, the folder for the ranks' files",
                           options->tee ? "tee" : "force");
     options->argv = argv;
-    settle_terminal(options);
+    /* With --pty=auto ranks get a terminal if their output is shown on one. */
+    if (options->agent.pty == HP_PTY_AUTO && !(isatty(STDOUT_FILENO) && (!options->output_dir || options->tee)))
+        options->agent.pty = HP_PTY_NEVER;
     return take_environment(options, error);
 }
 

@@ -100,33 +100,21 @@ writable(void *arg, int ready)
     s->output->options.moved(s->output->options.arg);
 }
 
+/* Shows the lines that have waited long enough in the screen, and sets the timer for the others. */
 static void
-flush(sink *s)
+settle(void *arg)
 {
+    sink *s = arg;
+    uint64_t now = hp_now(), next = hp_screen_due(s->screen, now);
+    hp_timer_set(s->timer, next == HP_NEVER ? HP_NEVER : next - now);
+    if (s->broken)
+        hp_buffer_free(&s->queue);
     push(s);
     if (hp_buffer_size(&s->queue) == 0 || s->watch)
         return;
     s->watch = hp_watch_new(s->output->loop, s->fd, writable, s);
     if (!s->watch || hp_watch_set(s->watch, HP_WRITE) < 0)
         break_sink(s);
-}
-
-/* Shows the lines that have waited long enough in the screen, and sets the timer for the others. */
-static void
-settle(sink *s)
-{
-    uint64_t now = hp_now(), next = hp_screen_due(s->screen, now);
-    hp_timer_set(s->timer, next == HP_NEVER ? HP_NEVER : next - now);
-    if (s->broken)
-        hp_buffer_free(&s->queue);
-    else
-        flush(s);
-}
-
-static void
-waited(void *arg)
-{
-    settle(arg);
 }
 
 static void
@@ -147,7 +135,7 @@ open_screen(sink *s)
                                        .live = isatty(s->fd),
                                        .out = &s->queue};
     s->screen = hp_screen_new(&options);
-    s->timer = hp_xcheck(hp_timer_new(s->output->loop, waited, s));
+    s->timer = hp_xcheck(hp_timer_new(s->output->loop, settle, s));
 }
 
 static void
@@ -272,21 +260,14 @@ remove_rank(const rank_files *files, int rank)
     free(name);
 }
 
-static const char *
-reason(int number)
-{
-    switch (number) {
-    case ELOOP: return "a symbolic link is in the way; hooprun does not follow it";
-    case EPERM: return "a folder there belongs to another user";
-    default: return strerror(number);
-    }
-}
-
 static hoop_result
 refuse(const char *dir, int rank, hoop_error *error)
 {
+    const char *why = errno == ELOOP   ? "a symbolic link is in the way; hooprun does not follow it"
+                      : errno == EPERM ? "a folder there belongs to another user"
+                                       : strerror(errno);
     return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                      "--output-dir %.150s: cannot make the files of rank %d there: %s", dir, rank, reason(errno));
+                      "--output-dir %.150s: cannot make the files of rank %d there: %s", dir, rank, why);
 }
 
 static hoop_result

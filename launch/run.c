@@ -198,21 +198,15 @@ stdin_taken(void *arg, size_t n)
 
 /* A reader that is slower than the ranks holds them back through the agents; while stopping no rank is held back. */
 static void
-check_backlog(hp_run *run)
-{
-    size_t backlog = hp_output_backlog(run->output);
-    int pause = run->phase != STOPPING && (backlog > BACKLOG_HIGH || (run->paused && backlog > BACKLOG_LOW));
-    if (pause == run->paused)
-        return;
-    run->paused = pause;
-    hp_hosts_pause(&run->hosts, pause);
-}
-
-static void
 check_output(hp_run *run)
 {
     int number = hp_output_broken(run->output);
-    check_backlog(run);
+    size_t backlog = hp_output_backlog(run->output);
+    int pause = run->phase != STOPPING && (backlog > BACKLOG_HIGH || (run->paused && backlog > BACKLOG_LOW));
+    if (pause != run->paused) {
+        run->paused = pause;
+        hp_hosts_pause(&run->hosts, pause);
+    }
     if (number == 0 || run->phase != RUNNING)
         return;
     if (number != EPIPE)
@@ -505,12 +499,6 @@ open_signals(hp_run *run)
 
 /* --- life --- */
 
-static int
-wants_labels(const hp_run *run)
-{
-    return run->mapping->ranks.size > 1 && (run->options->label || isatty(STDOUT_FILENO));
-}
-
 static hp_output *
 open_output(hp_run *run, hoop_error *error)
 {
@@ -538,7 +526,7 @@ open_run(hp_run *run, hoop_error *error)
                                   .failed = ranks_not_started,
                                   .looked = looked,
                                   .over = agent_over};
-    run->label = wants_labels(run);
+    run->label = run->mapping->ranks.size > 1 && (run->options->label || isatty(STDOUT_FILENO));
     hp_failure_open(&run->failure, run->mapping->ranks.size);
     run->loop = hp_loop_new();
     if (!run->loop || open_signals(run) < 0)

@@ -57,29 +57,6 @@ list_hosts(const hp_hosts *hosts, condition *is, int count)
 /* --- at the start --- */
 
 static void
-say_who_is_silent(const hp_silence *s)
-{
-    int count = count_hosts(s->hosts, hp_host_is_silent);
-    if (count == 0)
-        return;
-    char *list = list_hosts(s->hosts, hp_host_is_silent, count);
-    hp_diag(s->output, "%s %s not answered for %g s; waiting up to %g s", list, count == 1 ? "has" : "have",
-            (double)s->waited / (double)HP_SEC, (double)s->limit / (double)HP_SEC);
-    free(list);
-}
-
-static void
-give_up(hp_silence *s)
-{
-    const hp_hosts *hosts = s->hosts;
-    for (int i = 0; i < hosts->count; i++)
-        if (hp_host_is_silent(&hosts->host[i]))
-            hp_diag_agent_silent(s->output, hosts->host[i].name, hosts->host[i].conn, &hosts->mapping->host[i].call,
-                                 (double)s->waited / (double)HP_SEC);
-    s->gave_up(s->arg);
-}
-
-static void
 wait_until(hp_silence *s, uint64_t time)
 {
     uint64_t next = time < s->limit ? time : s->limit;
@@ -91,11 +68,23 @@ static void
 time_is_up(void *arg)
 {
     hp_silence *s = arg;
+    const hp_hosts *hosts = s->hosts;
+    double seconds = (double)s->waited / (double)HP_SEC;
+    int count = count_hosts(hosts, hp_host_is_silent);
     if (s->waited >= s->limit) {
-        give_up(s);
+        for (int i = 0; i < hosts->count; i++)
+            if (hp_host_is_silent(&hosts->host[i]))
+                hp_diag_agent_silent(s->output, hosts->host[i].name, hosts->host[i].conn, &hosts->mapping->host[i].call,
+                                     seconds);
+        s->gave_up(s->arg);
         return;
     }
-    say_who_is_silent(s);
+    if (count > 0) {
+        char *list = list_hosts(hosts, hp_host_is_silent, count);
+        hp_diag(s->output, "%s %s not answered for %g s; waiting up to %g s", list, count == 1 ? "has" : "have",
+                seconds, (double)s->limit / (double)HP_SEC);
+        free(list);
+    }
     wait_until(s, 2 * s->waited);
 }
 
@@ -153,21 +142,13 @@ is_remote(const hp_host *host)
     return host->has_spec && !host->all->mapping->host[host->index].here;
 }
 
-static int
-count_living(const hp_hosts *hosts)
-{
-    int count = 0;
-    for (int rank = 0; rank < hosts->mapping->ranks.size; rank++)
-        count += !hosts->process[rank].ended;
-    return count;
-}
-
 /* If nobody else answers, the cable that was pulled may be this machine's. `first`: the one that is away for longest. */
 static void
 say_lost(const hp_silence *s, const hp_host *first)
 {
-    int away = count_hosts(s->hosts, is_away), remote = count_hosts(s->hosts, is_remote),
-        living = count_living(s->hosts);
+    int away = count_hosts(s->hosts, is_away), remote = count_hosts(s->hosts, is_remote), living = 0;
+    for (int rank = 0; rank < s->hosts->mapping->ranks.size; rank++)
+        living += !s->hosts->process[rank].ended;
     char *list = list_hosts(s->hosts, is_away, away), ranks[RANKS_TEXT];
     double seconds = (double)hp_host_silence(first) / (double)HP_SEC;
     list_ranks(s, first, ranks, sizeof(ranks));
@@ -238,17 +219,6 @@ hp_silence_end(hp_silence *s)
 
 /* --- at the end --- */
 
-/* An agent that hears nothing ends its ranks when its lease is over, and so no later than this. */
-static void
-report_host(const hp_silence *s, const hp_host *host)
-{
-    char ranks[RANKS_TEXT];
-    uint64_t now = hp_loop_now(s->loop), over = hp_host_alive(host) + host->lease.lost;
-    if (list_ranks(s, host, ranks, sizeof(ranks)) > 0 && now < over)
-        hp_diag(s->output, "%s did not answer; %s may still run there, for up to %.0f s", host->name, ranks,
-                (double)(over - now) / (double)HP_SEC);
-}
-
 void
 hp_silence_report(hp_silence *s)
 {
@@ -256,9 +226,15 @@ hp_silence_report(hp_silence *s)
     if (s->reported)
         return;
     s->reported = 1;
-    for (int i = 0; i < hosts->count; i++)
-        if (hosts->host[i].has_spec && !hosts->host[i].done && !hosts->mapping->host[i].here)
-            report_host(s, &hosts->host[i]);
+    for (int i = 0; i < hosts->count; i++) {
+        const hp_host *host = &hosts->host[i];
+        char ranks[RANKS_TEXT];
+        /* An agent that hears nothing ends its ranks when its lease is over, and so no later than this. */
+        uint64_t now = hp_loop_now(s->loop), over = hp_host_alive(host) + host->lease.lost;
+        if (is_remote(host) && !host->done && list_ranks(s, host, ranks, sizeof(ranks)) > 0 && now < over)
+            hp_diag(s->output, "%s did not answer; %s may still run there, for up to %.0f s", host->name, ranks,
+                    (double)(over - now) / (double)HP_SEC);
+    }
 }
 
 /* --- life --- */

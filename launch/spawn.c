@@ -45,16 +45,6 @@ give_up(int fd, hp_spawn_step step)
     _exit(127);
 }
 
-static void
-close_from(int first)
-{
-    long last = sysconf(_SC_OPEN_MAX);
-    if (syscall(SYS_close_range, (unsigned)first, ~0U, 0) == 0) /* glibc has a function from 2.34 on only */
-        return;
-    for (int fd = first; fd < (last > 0 ? last : 1024); fd++)
-        close(fd);
-}
-
 /* Moves all descriptors out of the way, then each to its place: sources and places may overlap. */
 static int
 arrange(const int want[5])
@@ -73,7 +63,10 @@ arrange(const int want[5])
         else if (dup2(aside[i], i) < 0)
             return -1;
     }
-    close_from(REPORT_FD + 1);
+    long last = sysconf(_SC_OPEN_MAX);
+    if (syscall(SYS_close_range, REPORT_FD + 1U, ~0U, 0) != 0) /* glibc has a function from 2.34 on only */
+        for (int fd = REPORT_FD + 1; fd < (last > 0 ? last : 1024); fd++)
+            close(fd);
     return fcntl(REPORT_FD, F_SETFD, FD_CLOEXEC);
 }
 

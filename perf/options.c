@@ -192,13 +192,6 @@ number(reader *r, const char *option, const char *text, int least, int most)
     return value;
 }
 
-/* Whether nothing but B or iB is left of a size: nccl-tests reads the letter before it only. */
-static int
-ends_size(const char *text)
-{
-    return *text == '\0' || strcasecmp(text, "B") == 0 || strcasecmp(text, "iB") == 0;
-}
-
 /* As nccl-tests: a number, and K, M or G, of which only the letter counts ("4M", "4MiB", "1.5g"). */
 static size_t
 bytes(reader *r, const char *option, const char *text)
@@ -214,7 +207,9 @@ bytes(reader *r, const char *option, const char *text)
     case 'G': unit = 1024.0 * 1024 * 1024; break;
     default: break;
     }
-    if (end == text || !ends_size(unit > 1 ? end + 1 : end) || !(value >= 0) || value * unit > 1e15) {
+    const char *rest = unit > 1 ? end + 1 : end;
+    int is_over = *rest == '\0' || strcasecmp(rest, "B") == 0 || strcasecmp(rest, "iB") == 0;
+    if (end == text || !is_over || !(value >= 0) || value * unit > 1e15) {
         complain(r, "%s takes a size such as 8, 64K, 128M or 1G, not \"%s\"", option, text);
         return 0;
     }
@@ -228,12 +223,6 @@ named(reader *r, const char *what, const char *text, int (*find)(const char *nam
     if (index < 0 && strcmp(text, "all") != 0)
         complain(r, "there is no %s called \"%s\": see hoop-bench --help", what, text);
     return index;
-}
-
-static int
-root_of(reader *r, const char *text)
-{
-    return strcmp(text, "all") == 0 || strcmp(text, "-1") == 0 ? PERF_ALL : number(r, "-r", text, 0, INT_MAX);
 }
 
 static void
@@ -278,7 +267,9 @@ take(reader *r, int option, const char *text)
     case 'c': o->check = number(r, "-c", text, 0, 1000000); break;
     case 'o': o->op = named(r, "operation", text, perf_op_named); break;
     case 'd': o->type = named(r, "type", text, perf_type_named); break;
-    case 'r': o->root = root_of(r, text); break;
+    case 'r':
+        o->root = strcmp(text, "all") == 0 || strcmp(text, "-1") == 0 ? PERF_ALL : number(r, "-r", text, 0, INT_MAX);
+        break;
     case 'z': o->blocking = number(r, "-z", text, 0, 3); break;
     case 'a': o->average = number(r, "-a", text, 0, 3); break;
     case 'g': o->gpus = number(r, "-g", text, 0, 1); break;

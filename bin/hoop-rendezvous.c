@@ -166,16 +166,6 @@ find_address(hp_addr *addr, const settings *s, hoop_error *error)
     return hp_addr_parse(addr, text, error);
 }
 
-/* --port wins over HOOP_PORT_RANGE. */
-static hoop_result
-find_ports(hp_ports *ports, const settings *s, hoop_error *error)
-{
-    char range[HP_VALUE_TEXT] = "";
-    if (s->port < 0)
-        hp_config_glance(HP_SET_port_range, range);
-    return hp_ports_parse(ports, range, error);
-}
-
 static void
 catch_signals(void)
 {
@@ -209,12 +199,14 @@ warn(void *arg, const char *line)
 static int
 serve(const settings *s, hp_secret *secret)
 {
-    char listening[HP_ADDR_TEXT];
+    char listening[HP_ADDR_TEXT], range[HP_VALUE_TEXT] = "";
     hoop_error error;
     hp_server_options options = {.mode = s->mode, .log = say, .warn = warn, .secret = secret, .asked = 1};
     hoop_result result = find_address(&options.listen, s, &error);
+    if (s->port < 0) /* --port wins over HOOP_PORT_RANGE */
+        hp_config_glance(HP_SET_port_range, range);
     if (!result)
-        result = find_ports(&options.ports, s, &error);
+        result = hp_ports_parse(&options.ports, range, &error);
     if (!result && s->mode == HP_MODE_AUTH)
         result = find_secret(secret, s, &error);
     if (result)

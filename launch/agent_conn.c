@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "launch/spawn.h"
+#include "launch/spec.h"
 #include "launch/xalloc.h"
 
 #include <errno.h>
@@ -21,6 +22,16 @@
 #include <unistd.h>
 
 enum { PIECE = 64 * 1024, BANNER_MAX = 64 * 1024, STDERR_MAX = 4096 };
+
+static void
+close_end(int *fd, hp_watch **watch)
+{
+    hp_watch_free(*watch);
+    *watch = NULL;
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
 
 /* --- standard error --- */
 
@@ -35,16 +46,6 @@ keep_stderr(hp_agent_conn *c)
     c->stderr_text = hp_xcheck(size ? strndup((const char *)hp_buffer_first(&c->err), size) : strdup(""));
 }
 
-static void
-close_err(hp_agent_conn *c)
-{
-    hp_watch_free(c->err_watch);
-    c->err_watch = NULL;
-    if (c->err_fd >= 0)
-        close(c->err_fd);
-    c->err_fd = -1;
-}
-
 static int
 read_err(hp_agent_conn *c)
 {
@@ -55,7 +56,7 @@ read_err(hp_agent_conn *c)
         hp_buffer_grown(&c->err, (size_t)n);
         keep_stderr(c);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-        close_err(c);
+        close_end(&c->err_fd, &c->err_watch);
     }
     return n > 0;
 }
@@ -122,16 +123,6 @@ find_greeting(hp_agent_conn *c)
 }
 
 static void
-close_out(hp_agent_conn *c)
-{
-    hp_watch_free(c->out_watch);
-    c->out_watch = NULL;
-    if (c->out_fd >= 0)
-        close(c->out_fd);
-    c->out_fd = -1;
-}
-
-static void
 take_messages(hp_agent_conn *c)
 {
     hp_agent_msg msg;
@@ -155,7 +146,7 @@ take_messages(hp_agent_conn *c)
     if (c->protocol_error[0]) {
         hp_agent_conn_hang_up(c);
         hp_agent_conn_kill(c);
-        close_out(c);
+        close_end(&c->out_fd, &c->out_watch);
     }
 }
 
@@ -170,7 +161,7 @@ read_out(hp_agent_conn *c)
         hp_buffer_grown(&c->in, (size_t)n);
         take_messages(c);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-        close_out(c);
+        close_end(&c->out_fd, &c->out_watch);
     }
     return n > 0;
 }
@@ -199,7 +190,7 @@ call_again(hp_agent_conn *c)
     hp_spawn_step step;
     if (!c->other || c->state != HP_AGENT_CONN_STARTING || c->in_fd < 0 || !program_missing(c))
         return 0;
-    close_err(c);
+    close_end(&c->err_fd, &c->err_watch);
     hp_agent_conn_hang_up(c);
     hp_buffer_free(&c->in);
     hp_buffer_free(&c->err);
@@ -242,25 +233,11 @@ reaped_long_ago(void *arg)
         hp_timer_set(c->timer, HP_SEC);
         return;
     }
-    close_out(c);
+    close_end(&c->out_fd, &c->out_watch);
     check_over(c);
 }
 
 /* --- starting --- */
-
-static void
-join_command(hp_agent_conn *c)
-{
-    hp_buffer line = {0};
-    for (int i = 0; c->argv[i]; i++) {
-        if (i > 0)
-            hp_xbuffer_add(&line, " ", 1);
-        hp_xbuffer_add(&line, c->argv[i], strlen(c->argv[i]));
-    }
-    free(c->command);
-    c->command = hp_xstrndup((const char *)hp_buffer_first(&line), hp_buffer_size(&line));
-    hp_buffer_free(&line);
-}
 
 static int
 watch(hp_agent_conn *c)
@@ -279,7 +256,8 @@ call(hp_agent_conn *c, hp_spawn_step *step)
 {
     hp_spawn spawn = {.argv = c->argv, .fd = {-1, -1, -1, -1}, .session = c->local, .shielded = !c->local};
     hp_spawn_pipes p;
-    join_command(c);
+    free(c->command);
+    c->command = hp_strings_join(c->argv, SIZE_MAX);
     *step = HP_SPAWN_FORK;
     if (hp_spawn_pipes_open(&p, 1) < 0)
         return -1;
@@ -325,8 +303,8 @@ void
 hp_agent_conn_free(hp_agent_conn *c)
 {
     hp_agent_conn_hang_up(c);
-    close_out(c);
-    close_err(c);
+    close_end(&c->out_fd, &c->out_watch);
+    close_end(&c->err_fd, &c->err_watch);
     hp_timer_free(c->timer);
     hp_buffer_free(&c->in);
     hp_buffer_free(&c->err);

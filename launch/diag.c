@@ -43,12 +43,8 @@ hp_diag_quote(hp_output *output, const char *host, const char *text)
 static char *
 by_hand(const hp_strings *call)
 {
-    char *line = hp_xstrdup("true");
-    for (size_t i = call->count - 2; i-- > 0;) {
-        char *longer = hp_xasprintf("%s %s", call->item[i], line);
-        free(line);
-        line = longer;
-    }
+    char *words = hp_strings_join(call->item, call->count - 2), *line = hp_xasprintf("%s true", words);
+    free(words);
     return line;
 }
 

@@ -428,18 +428,6 @@ own_folder(void)
     return hp_xstrdup(n > 0 ? here : "/");
 }
 
-/* Whether the user lists the hosts: with -H, a hostfile, or HOOP_HOSTFILE. */
-static hoop_result
-take_list(hp_options *options, int *listed, hoop_error *error)
-{
-    const char *hostfile = getenv("HOOP_HOSTFILE");
-    *listed = options->hosts.count > 0 || options->hostfile;
-    if (*listed || !hostfile || hostfile[0] == '\0')
-        return HOOP_SUCCESS;
-    *listed = 1;
-    return read_hostfile(options, hostfile, error);
-}
-
 /* The batch system's hosts: all of them, or those that the user lists. */
 static hoop_result
 take_allocation(hp_options *options, int listed, hoop_error *error)
@@ -465,9 +453,13 @@ static hoop_result
 take_environment(hp_options *options, hoop_error *error)
 {
     static const char everybody[] = "/etc/mpi/hostfile";
-    const char *rsh = getenv("HOOP_RSH");
-    int listed;
-    hoop_result result = take_list(options, &listed, error);
+    const char *hostfile = getenv("HOOP_HOSTFILE"), *rsh = getenv("HOOP_RSH");
+    int listed = options->hosts.count > 0 || options->hostfile; /* the user lists the hosts */
+    hoop_result result = HOOP_SUCCESS;
+    if (!listed && hostfile && hostfile[0] != '\0') {
+        listed = 1;
+        result = read_hostfile(options, hostfile, error);
+    }
     if (result == HOOP_SUCCESS && options->rsh.count == 0 && rsh && rsh[0] != '\0')
         result = read_rsh(&options->rsh, rsh, error);
     if (result == HOOP_SUCCESS && !(listed && (options->rsh.count > 0 || options->ssh_port > 0)))

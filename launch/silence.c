@@ -36,22 +36,18 @@ count_hosts(const hp_hosts *hosts, condition *is)
 static char *
 list_hosts(const hp_hosts *hosts, condition *is, int count)
 {
-    char *list = hp_xstrdup("");
+    char *list;
+    size_t size;
+    FILE *out = hp_xcheck(open_memstream(&list, &size));
     int named = 0;
-    for (int i = 0; i < hosts->count && named < NAMES_SHOWN; i++) {
-        if (!is(&hosts->host[i]))
-            continue;
-        const char *join = named == 0 ? "" : named + 1 == count ? " and " : ", ";
-        char *longer = hp_xasprintf("%s%s%s", list, join, hosts->host[i].name);
-        free(list);
-        list = longer;
-        named++;
-    }
-    if (named == count)
-        return list;
-    char *whole = hp_xasprintf("%s and %d more", list, count - named);
-    free(list);
-    return whole;
+    for (int i = 0; i < hosts->count && named < NAMES_SHOWN; i++)
+        if (is(&hosts->host[i])) {
+            fprintf(out, "%s%s", named == 0 ? "" : named + 1 == count ? " and " : ", ", hosts->host[i].name);
+            named++;
+        }
+    if (named < count)
+        fprintf(out, " and %d more", count - named);
+    return fclose(out) == 0 ? list : hp_xcheck(NULL);
 }
 
 /* --- at the start --- */

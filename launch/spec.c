@@ -30,6 +30,21 @@ hp_strings_free(hp_strings *strings)
     *strings = (hp_strings){0};
 }
 
+char *
+hp_strings_join(char *const *item, size_t most)
+{
+    hp_buffer line = {0};
+    for (size_t i = 0; i < most && item[i]; i++) {
+        if (i > 0)
+            hp_xbuffer_add(&line, " ", 1);
+        hp_xbuffer_add(&line, item[i], strlen(item[i]));
+    }
+    hp_xbuffer_add(&line, "", 1);
+    char *text = hp_xstrdup((const char *)hp_buffer_first(&line));
+    hp_buffer_free(&line);
+    return text;
+}
+
 /* --- the launcher's side --- */
 
 static void

@@ -281,17 +281,12 @@ take(reader *r, int option, const char *text)
     }
 }
 
-static int
-reduces(const perf_options *o)
-{
-    return o->coll == PERF_ALL || perf_coll_at(o->coll)->reduces;
-}
-
 /* Where only one of -b and -e was given, and they cross, the other one follows. */
 static void
 settle(reader *r, int blocking_set)
 {
     perf_options *o = r->to;
+    int reduces = o->coll == PERF_ALL || perf_coll_at(o->coll)->reduces;
     if (r->from_set && !r->to_set && o->max_bytes < o->min_bytes)
         o->max_bytes = o->min_bytes;
     if (r->to_set && !r->from_set && o->min_bytes > o->max_bytes)
@@ -300,7 +295,7 @@ settle(reader *r, int blocking_set)
         o->blocking = 3;
     if (o->min_bytes > o->max_bytes)
         complain(r, "-b %zu is larger than -e %zu: there is no size between them", o->min_bytes, o->max_bytes);
-    if (reduces(o) && o->type != PERF_ALL && o->op != PERF_ALL && !perf_op_applies(o->op, perf_type_at(o->type)))
+    if (reduces && o->type != PERF_ALL && o->op != PERF_ALL && !perf_op_applies(o->op, perf_type_at(o->type)))
         complain(r, "%s has no operation %s: %s", perf_type_at(o->type)->name, perf_op_name(o->op),
                  perf_type_at(o->type)->kind == PERF_BOOL ? "a bool has no mean"
                                                           : "take one of integers, such as -d int32");

@@ -8,12 +8,6 @@
 
 enum { GUESSED_MOST = 5 }; /* letters; long names have much in common that says little, such as _bytes at the end */
 
-static size_t
-differ(char a, char b)
-{
-    return tolower((unsigned char)a) != tolower((unsigned char)b);
-}
-
 /* The table of distances between prefixes, of which one row is kept: row[j] is for the first j letters of b. */
 size_t
 hp_distance(const char *a, const char *b)
@@ -27,7 +21,7 @@ hp_distance(const char *a, const char *b)
         size_t diagonal = row[0];
         row[0] = i;
         for (size_t j = 1; j <= columns; j++) {
-            size_t change = diagonal + differ(a[i - 1], b[j - 1]);
+            size_t change = diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
             size_t insert = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
             diagonal = row[j];
             row[j] = change < insert ? change : insert;

@@ -58,6 +58,5 @@ int hp_narrow_index(hoop_dtype dtype); /* the index there, -1 for other types */
 
 const char *hp_dtype_name(hoop_dtype dtype); /* "float32"; "unknown type" */
 const char *hp_op_name(hoop_op op);          /* "sum" */
-int hp_dtype_parse(const char *name);        /* NCCL-tests' names too ("float", "half", "bfloat16", "fp8_e4m3"); -1 */
 
 #endif

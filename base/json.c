@@ -55,19 +55,13 @@ put_escaped(hp_json *json, unsigned char byte)
     put_text(json, escape);
 }
 
-static int
-is_plain(unsigned char byte)
-{
-    return byte >= 0x20 && byte != '"' && byte != '\\';
-}
-
 static void
 put_string(hp_json *json, const char *text)
 {
     put_text(json, "\"");
     while (*text != '\0') {
         size_t plain = 0, length;
-        while (text[plain] != '\0' && is_plain((unsigned char)text[plain]) &&
+        while ((unsigned char)text[plain] >= 0x20 && text[plain] != '"' && text[plain] != '\\' &&
                (length = sequence((const unsigned char *)text + plain)) > 0)
             plain += length;
         put(json, text, plain);
@@ -197,8 +191,8 @@ hp_json_count(hp_json *json, const char *key, uint64_t value)
 static void
 make_point(char *text)
 {
-    char *point = text + strspn(text, "-0123456789"), *rest = point + strcspn(point, "0123456789e");
-    if (*rest == '\0' || *rest == 'e' || rest == point)
+    char *point = text + strspn(text, "-0123456789"), *rest = point + strcspn(point, "0123456789");
+    if (*rest == '\0' || rest == point)
         return;
     *point = '.';
     memmove(point + 1, rest, strlen(rest) + 1);
@@ -206,28 +200,14 @@ make_point(char *text)
 
 enum { NUMBER_TEXT = 352, MOST_DECIMALS = 32 }; /* the largest double has 309 digits before the point */
 
-static void
-number(hp_json *json, const char *key, double value, char text[NUMBER_TEXT])
-{
-    make_point(text);
-    literal(json, key, isfinite(value) ? text : "null");
-}
-
 void
 hp_json_decimal(hp_json *json, const char *key, double value, int decimals)
 {
     char text[NUMBER_TEXT];
     int shown = decimals < 0 ? 0 : decimals > MOST_DECIMALS ? MOST_DECIMALS : decimals;
     snprintf(text, sizeof(text), "%.*f", shown, value);
-    number(json, key, value, text);
-}
-
-void
-hp_json_number(hp_json *json, const char *key, double value)
-{
-    char text[NUMBER_TEXT];
-    snprintf(text, sizeof(text), "%.17g", value);
-    number(json, key, value, text);
+    make_point(text);
+    literal(json, key, isfinite(value) ? text : "null");
 }
 
 void

@@ -41,7 +41,6 @@ void hp_json_text(hp_json *json, const char *key, const char *value); /* NULL: n
 void hp_json_integer(hp_json *json, const char *key, int64_t value);
 void hp_json_count(hp_json *json, const char *key, uint64_t value);
 void hp_json_decimal(hp_json *json, const char *key, double value, int decimals); /* as %.*f */
-void hp_json_number(hp_json *json, const char *key, double value);                /* with all of its digits */
 void hp_json_boolean(hp_json *json, const char *key, int value);
 void hp_json_null(hp_json *json, const char *key);
 

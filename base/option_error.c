@@ -7,16 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_MAX_SIZE = HP_DISTANCE_MAX + 1 };
-
-/* The name without dashes and without a value; cut off where it is longer than any option. */
-static void
-bare_name(const char *word, char name[NAME_MAX_SIZE])
-{
-    word += strspn(word, "-");
-    snprintf(name, NAME_MAX_SIZE, "%.*s", (int)strcspn(word, "="), word);
-}
-
 static int
 is_known(int value, const struct option *options)
 {
@@ -40,8 +30,9 @@ nearest(const char *name, const struct option *options)
 const char *
 hp_option_error(int refused, const char *word, int value, const struct option *options, char *out, size_t size)
 {
-    char name[NAME_MAX_SIZE];
-    bare_name(word, name);
+    char name[HP_DISTANCE_MAX + 1]; /* without dashes and without a value; cut off where it is longer than any option */
+    const char *bare = word + strspn(word, "-");
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(bare, "="), bare);
     const char *best = nearest(name, options);
     if (refused == ':')
         snprintf(out, size, "%.80s needs a value", word);

@@ -15,6 +15,7 @@
 #include "gpu/cuda_memory.h"
 #include "gpu/gpu.h"
 #include "hoop.h"
+#include "t/tools/type_named.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -280,7 +281,7 @@ main(int argc, char **argv)
 {
     bench b = {.dtype = HOOP_FLOAT32, .largest = (size_t)256 << 20, .rounds = 50};
     if (argc > 1)
-        b.dtype = (hoop_dtype)hp_dtype_parse(argv[1]);
+        b.dtype = (hoop_dtype)type_named(argv[1]);
     if (argc > 2)
         b.largest = strtoull(argv[2], NULL, 10);
     if (argc > 3)

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/dtype.h"
 #include "gpu/host.h"
+#include "t/tools/type_named.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,7 +173,7 @@ choose_types(char *wanted, int count, char **names)
 {
     memset(wanted, count == 0, HP_DTYPES);
     for (int i = 0; i < count; i++) {
-        int dtype = hp_dtype_parse(names[i]);
+        int dtype = type_named(names[i]);
         if (dtype < 0) {
             fprintf(stderr, "reduce: there is no type %s: try float32, half, int8\n", names[i]);
             return -1;

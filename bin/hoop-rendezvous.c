@@ -135,15 +135,6 @@ write_new_secret(const char *path, hp_secret *secret)
     return status;
 }
 
-static int
-write_job_secret(const settings *s, hp_secret *secret)
-{
-    hoop_error error;
-    if (find_secret(secret, s, &error))
-        return complain(&error);
-    return write_secret(s->job_secret, secret);
-}
-
 /* The option has the grammar of the setting, whose name its errors begin with. */
 static void
 name_option(hoop_error *error)
@@ -173,16 +164,6 @@ find_address(hp_addr *addr, const settings *s, hoop_error *error)
     int bare_v6 = strchr(host, ':') && host[0] != '[';
     snprintf(text, sizeof(text), bare_v6 ? "[%s]:%d" : "%s:%d", host, port);
     return hp_addr_parse(addr, text, error);
-}
-
-/* --port wins over HOOP_PORT_RANGE. */
-static hoop_result
-find_ports(hp_ports *ports, const settings *s, hoop_error *error)
-{
-    char range[HP_VALUE_TEXT] = "";
-    if (s->port < 0)
-        hp_config_glance(HP_SET_port_range, range);
-    return hp_ports_parse(ports, range, error);
 }
 
 static void
@@ -218,12 +199,14 @@ warn(void *arg, const char *line)
 static int
 serve(const settings *s, hp_secret *secret)
 {
-    char listening[HP_ADDR_TEXT];
+    char listening[HP_ADDR_TEXT], range[HP_VALUE_TEXT] = "";
     hoop_error error;
     hp_server_options options = {.mode = s->mode, .log = say, .warn = warn, .secret = secret, .asked = 1};
     hoop_result result = find_address(&options.listen, s, &error);
+    if (s->port < 0) /* --port wins over HOOP_PORT_RANGE */
+        hp_config_glance(HP_SET_port_range, range);
     if (!result)
-        result = find_ports(&options.ports, s, &error);
+        result = hp_ports_parse(&options.ports, range, &error);
     if (!result && s->mode == HP_MODE_AUTH)
         result = find_secret(secret, s, &error);
     if (result)
@@ -262,6 +245,7 @@ static int
 run(const settings *s)
 {
     hp_secret *secret = hp_secmem_new(sizeof(*secret));
+    hoop_error error;
     int status;
     if (!secret) {
         fprintf(stderr, "hoop-rendezvous: out of memory\n");
@@ -269,8 +253,10 @@ run(const settings *s)
     }
     if (s->new_secret)
         status = write_new_secret(s->new_secret, secret);
+    else if (!s->job_secret)
+        status = serve(s, secret);
     else
-        status = s->job_secret ? write_job_secret(s, secret) : serve(s, secret);
+        status = find_secret(secret, s, &error) ? complain(&error) : write_secret(s->job_secret, secret);
     hp_secmem_free(secret);
     return status;
 }

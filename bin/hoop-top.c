@@ -8,10 +8,8 @@
 #include "base/option_list.h"
 #include "hoop.h"
 #include "top/flight.h"
-#include "top/job_key.h"
-#include "top/jobs.h"
-#include "top/remote.h"
 #include "top/screen.h"
+#include "top/servers.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -61,14 +59,6 @@ rows_for(int lines)
 }
 
 static int
-complain_of_none(void)
-{
-    fprintf(stderr,
-            "hoop-top: no job of this user has its server on this machine; run it where hooprun runs, or rank 0\n");
-    return EXIT_NONE;
-}
-
-static int
 print(hp_buffer *text, int servers)
 {
     size_t n = hp_buffer_size(text);
@@ -78,14 +68,18 @@ print(hp_buffer *text, int servers)
         perror("hoop-top: cannot write");
         return EXIT_NONE;
     }
-    return servers == 0 ? complain_of_none() : EXIT_SUCCESS;
+    if (servers > 0)
+        return EXIT_SUCCESS;
+    fprintf(stderr,
+            "hoop-top: no job of this user has its server on this machine; run it where hooprun runs, or rank 0\n");
+    return EXIT_NONE;
 }
 
 static void
 fill(hp_buffer *out, int lines, int columns)
 {
     static const char none[] = "no job of this user has its server on this machine; q ends hoop-top\n";
-    if (hp_top_jobs_text(out, rows_for(lines), columns) == 0)
+    if (hp_top_jobs(out, rows_for(lines), columns) == 0)
         (void)!hp_buffer_add(out, none, sizeof(none) - 1);
 }
 
@@ -121,8 +115,7 @@ show_remote(const top_choice *c)
     hoop_error error;
     if (hp_top_remote_ask(&remote, c->json ? 0 : rows_for(0), hp_top_screen_width(), &text, &error) != HOOP_SUCCESS)
         return complain(&error);
-    if (!c->json && !c->once && isatty(STDOUT_FILENO) && hp_top_screen_is_built() &&
-        hp_top_screen_show(fill_remote) == 0) {
+    if (!c->json && !c->once && isatty(STDOUT_FILENO) && hp_top_screen_show(fill_remote) == 0) {
         hp_buffer_free(&text);
         return EXIT_SUCCESS;
     }
@@ -138,13 +131,9 @@ static int
 ask_remote(const top_choice *c)
 {
     hoop_error error;
-    hp_keys *keys = hp_top_job_keys(c->secret_file, c->job, &error);
-    if (!keys)
-        return complain(&error);
-    int status =
-        hp_top_remote_open(&remote, c->address, keys, &error) == HOOP_SUCCESS ? show_remote(c) : complain(&error);
+    int opened = hp_top_remote_open(&remote, c->address, c->secret_file, c->job, &error) == HOOP_SUCCESS;
+    int status = opened ? show_remote(c) : complain(&error);
     hp_top_remote_close(&remote);
-    hp_keys_drop(keys);
     return status;
 }
 
@@ -152,13 +141,9 @@ static int
 show(const top_choice *c)
 {
     hp_buffer text = {0};
-    if (c->json) {
-        int servers = hp_top_jobs_json(&text);
-        return print(&text, servers);
-    }
-    if (!c->once && isatty(STDOUT_FILENO) && hp_top_screen_is_built() && hp_top_screen_show(fill) == 0)
+    if (!c->json && !c->once && isatty(STDOUT_FILENO) && hp_top_screen_show(fill) == 0)
         return EXIT_SUCCESS;
-    int servers = hp_top_jobs_text(&text, rows_for(0), hp_top_screen_width());
+    int servers = hp_top_jobs(&text, c->json ? 0 : rows_for(0), hp_top_screen_width());
     return print(&text, servers);
 }
 

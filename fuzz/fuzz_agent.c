@@ -170,7 +170,7 @@ check_rank(int rank)
 static void
 greeted(void *arg, hp_host *host)
 {
-    const char *seen_from = hp_agent_conn_seen_from(host->conn);
+    const char *seen_from = host->conn->seen_from;
     (void)arg;
     fuzz_check(now.greeted++ == 0 && strlen(seen_from) < 64 && !strchr(seen_from, ' '));
     host->has_spec = 1;
@@ -249,16 +249,16 @@ hear(const hp_mapping *mapping, const hp_buffer *stream, const hp_buffer *error_
     fake_process *agent = fake_process_at(0);
     if (hp_buffer_size(error_text) > 0)
         fake_process_write(agent, 2, hp_buffer_first(error_text), hp_buffer_size(error_text));
-    for (size_t at = 0, n; at < hp_buffer_size(stream) && !hp_agent_conn_protocol_error(host->conn)[0]; at += n) {
+    for (size_t at = 0, n; at < hp_buffer_size(stream) && !host->conn->protocol_error[0]; at += n) {
         n = part < hp_buffer_size(stream) - at ? part : hp_buffer_size(stream) - at;
         fake_process_write(agent, 1, hp_buffer_first(stream) + at, n);
         fake_loop_settle(loop);
     }
-    now.refused = hp_agent_conn_protocol_error(host->conn)[0] != 0;
+    now.refused = host->conn->protocol_error[0] != 0;
     fake_process_exit(agent, 256);
     hp_hosts_reap(&hosts);
     fake_loop_advance(loop, 3 * HP_SEC);
-    fuzz_check(now.over == 1 && hp_agent_conn_status(host->conn) == HP_AGENT_CONN_OVER);
+    fuzz_check(now.over == 1 && host->conn->state == HP_AGENT_CONN_OVER);
     now.done = host->done;
     hp_hosts_close(&hosts);
     hp_loop_free(loop);

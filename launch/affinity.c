@@ -27,15 +27,6 @@ topology(int processor, const char *what, int unknown)
     return value;
 }
 
-/*
- * The first of its core's processors, which is unique, unlike the core's number. Linux before 5.5 has the second name.
- */
-static int
-core_of(int processor)
-{
-    return topology(processor, "core_cpus_list", topology(processor, "thread_siblings_list", processor));
-}
-
 void
 hp_affinity_read(hp_cpu_list *cpus)
 {
@@ -44,9 +35,13 @@ hp_affinity_read(hp_cpu_list *cpus)
     CPU_ZERO(&mine);
     if (sched_getaffinity(0, sizeof(mine), &mine) < 0)
         return;
-    for (int i = 0; i < CPU_SETSIZE; i++)
-        if (CPU_ISSET((size_t)i, &mine))
-            cpus->list[cpus->count++] = (hp_cpu){topology(i, "physical_package_id", 0), core_of(i), i};
+    for (int i = 0; i < CPU_SETSIZE; i++) {
+        if (!CPU_ISSET((size_t)i, &mine))
+            continue;
+        /* The first of its core's processors is unique, unlike the core's number. Linux before 5.5 has the second name. */
+        int core = topology(i, "core_cpus_list", topology(i, "thread_siblings_list", i));
+        cpus->list[cpus->count++] = (hp_cpu){topology(i, "physical_package_id", 0), core, i};
+    }
     hp_affinity_sort(cpus);
 }
 
@@ -80,27 +75,19 @@ begins_core(const hp_cpu_list *m, int at)
     return at == 0 || m->list[at].core != m->list[at - 1].core || m->list[at].package != m->list[at - 1].package;
 }
 
-/* Where in the list the k-th core begins; the end of the list, if there is no such core. */
-static int
-core_at(const hp_cpu_list *m, int k)
-{
-    int at;
-    for (at = 0; at < m->count; at++)
-        if (begins_core(m, at) && k-- == 0)
-            break;
-    return at;
-}
-
-/* Where in the list the i-th rank's processors begin. */
+/* Where in the list the i-th rank's processors begin; the end of the list behind the last rank. */
 static int
 border(const hp_cpu_list *m, int ranks, int i)
 {
-    int cores = 0;
-    for (int at = 0; at < m->count; at++)
-        cores += begins_core(m, at);
+    int cores = 0, at = 0;
+    for (int k = 0; k < m->count; k++)
+        cores += begins_core(m, k);
     if (ranks > cores)
         return (int)((long)i * m->count / ranks);
-    return core_at(m, (int)((long)i * cores / ranks));
+    for (int before = (int)((long)i * cores / ranks); at < m->count; at++)
+        if (begins_core(m, at) && before-- == 0)
+            break;
+    return at;
 }
 
 void

@@ -74,8 +74,9 @@ typedef struct agent {
 /* --- to the launcher --- */
 
 static void
-push(agent *a)
+push(void *arg)
 {
+    agent *a = arg;
     if (a->deserted)
         hp_buffer_drop(&a->out.buffer, hp_buffer_size(&a->out.buffer));
     hp_write_queue_push(&a->out);
@@ -85,12 +86,6 @@ push(agent *a)
         hp_ranks_pause(a->ranks, 1);
     else if (hp_buffer_size(&a->out.buffer) < LOW_WATER)
         hp_ranks_pause(a->ranks, 0);
-}
-
-static void
-moved(void *arg)
-{
-    push(arg);
 }
 
 static void
@@ -189,15 +184,6 @@ send_recorders(agent *a)
     push(a);
 }
 
-/* The user asks, and the job goes on. */
-static void
-answer_look(agent *a)
-{
-    put_recorders(a);
-    hp_agent_msg_put(&a->out.buffer, HP_MSG_LOOKED, NULL, 0, NULL, 0);
-    push(a);
-}
-
 static void
 ended(void *arg)
 {
@@ -266,33 +252,6 @@ check_lease(void *arg)
 }
 
 static void
-launcher_heard(agent *a)
-{
-    a->heard = hp_loop_now(a->loop);
-    hp_timer_set(a->renewal, a->has_pinged && !a->paused ? a->lease.knock : HP_NEVER);
-}
-
-/* What the ranks here read as peer_timeout_ms, this process reads, too: it has their variables and their settings files. */
-static void
-open_lease(agent *a)
-{
-    uint32_t ms = (uint32_t)hp_config_glance_number(HP_SET_peer_timeout_ms);
-    a->lease = hp_lease_of(ms * HP_MS);
-    hp_knock_open(&a->knock, a->loop, getenv("HOOP_RENDEZVOUS"), a->secret_fd, a->spec.rank[0]);
-    hp_agent_msg_put32(&a->out.buffer, HP_MSG_LEASE, ms);
-    push(a);
-}
-
-/* A launcher that stops the ranks stops itself next (Ctrl-Z), and is silent until it continues them. */
-static void
-pass_on_signal(agent *a, int number)
-{
-    if (number == SIGSTOP || number == SIGCONT)
-        a->paused = number == SIGSTOP;
-    hp_ranks_signal(a->ranks, number);
-}
-
-static void
 start_ranks(agent *a)
 {
     const hp_ranks_owner owner = {a, started, output, exited, stopped, taken, ended};
@@ -302,7 +261,12 @@ start_ranks(agent *a)
     if (job)
         hp_flight_claim_make(&a->claim, job);
     hp_flight_sweep();
-    open_lease(a);
+    /* What the ranks here read as peer_timeout_ms, this process reads, too: it has their variables and settings files. */
+    uint32_t ms = (uint32_t)hp_config_glance_number(HP_SET_peer_timeout_ms);
+    a->lease = hp_lease_of(ms * HP_MS);
+    hp_knock_open(&a->knock, a->loop, getenv("HOOP_RENDEZVOUS"), a->secret_fd, a->spec.rank[0]);
+    hp_agent_msg_put32(&a->out.buffer, HP_MSG_LEASE, ms);
+    push(a);
     a->ranks = hp_ranks_start(a->loop, &a->spec, a->secret_fd, a->own_dir, &owner, &start_error);
     if (!a->ranks)
         fail(a, start_error.status, start_error.text);
@@ -315,6 +279,7 @@ static void
 handle(agent *a, const hp_agent_msg *msg)
 {
     hoop_error error;
+    int signal;
     if (!a->ranks) {
         if (hp_spec_take(&a->spec, msg, &error) != HOOP_SUCCESS)
             fail(a, 1, error.text);
@@ -325,9 +290,19 @@ handle(agent *a, const hp_agent_msg *msg)
     switch (msg->type) {
     case HP_MSG_STDIN: hp_ranks_stdin(a->ranks, msg->payload, msg->size); break;
     case HP_MSG_STDIN_END: hp_ranks_stdin_end(a->ranks); break;
-    case HP_MSG_SIGNAL: pass_on_signal(a, (int)(hp_get32(msg->payload) & 63)); break;
+    case HP_MSG_SIGNAL:
+        /* A launcher that stops the ranks stops itself next (Ctrl-Z), and is silent until it continues them. */
+        signal = (int)(hp_get32(msg->payload) & 63);
+        if (signal == SIGSTOP || signal == SIGCONT)
+            a->paused = signal == SIGSTOP;
+        hp_ranks_signal(a->ranks, signal);
+        break;
     case HP_MSG_WINDOW: hp_ranks_resize(a->ranks, hp_winsize_take(msg)); break;
-    case HP_MSG_LOOK: answer_look(a); break;
+    case HP_MSG_LOOK: /* the user asks, and the job goes on */
+        put_recorders(a);
+        hp_agent_msg_put(&a->out.buffer, HP_MSG_LOOKED, NULL, 0, NULL, 0);
+        push(a);
+        break;
     case HP_MSG_PING:
         a->has_pinged = 1;
         hp_agent_msg_put(&a->out.buffer, HP_MSG_PONG, msg->payload, msg->size, NULL, 0);
@@ -388,14 +363,14 @@ readable(void *arg, int ready)
     if (n > 0) {
         hp_buffer_grown(&a->in, (size_t)n);
         take_messages(a);
-        launcher_heard(a);
+        a->heard = hp_loop_now(a->loop);
+        hp_timer_set(a->renewal, a->has_pinged && !a->paused ? a->lease.knock : HP_NEVER);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
         lose_launcher(a);
     }
 }
 
-/* --- signals --- */
-
+/* TERM is treated like a launcher that is gone. */
 static void
 signalled(void *arg, int number)
 {
@@ -406,27 +381,7 @@ signalled(void *arg, int number)
         hp_ranks_reap(a->ranks);
 }
 
-/* TERM is treated like a launcher that is gone; the launcher handles the signals of a terminal. */
-static int
-open_signals(agent *a)
-{
-    static const int ours[] = {SIGCHLD, SIGTERM, 0};
-    static const int ignored[] = {SIGPIPE, SIGINT, SIGQUIT, SIGHUP, SIGTSTP};
-    for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
-        signal(ignored[i], SIG_IGN);
-    return hp_signals_open(&a->signals, a->loop, ours, signalled, a);
-}
-
 /* --- life --- */
-
-static void
-find_own_dir(agent *a)
-{
-    hp_spawn_own_path(a->own_dir);
-    char *slash = strrchr(a->own_dir, '/');
-    if (slash)
-        *slash = '\0';
-}
 
 /* Whether an event loop can wait for it. A file or /dev/null means that no launcher is connected. */
 static int
@@ -439,10 +394,18 @@ is_channel(int fd)
 static int
 open_agent(agent *a)
 {
+    static const int ours[] = {SIGCHLD, SIGTERM, 0}; /* the launcher handles the signals of a terminal */
+    static const int ignored[] = {SIGPIPE, SIGINT, SIGQUIT, SIGHUP, SIGTSTP};
     int flags = fcntl(STDIN_FILENO, F_GETFL);
-    find_own_dir(a);
+    hp_spawn_own_path(a->own_dir);
+    char *slash = strrchr(a->own_dir, '/');
+    if (slash)
+        *slash = '\0';
+    for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+        signal(ignored[i], SIG_IGN);
     a->loop = hp_loop_new();
-    if (!a->loop || open_signals(a) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+    if (!a->loop || hp_signals_open(&a->signals, a->loop, ours, signalled, a) < 0 ||
+        prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         return -1;
     if (flags < 0 || fcntl(STDIN_FILENO, F_SETFL, flags | O_NONBLOCK) < 0)
         return -1;
@@ -451,7 +414,7 @@ open_agent(agent *a)
     a->renewal = hp_timer_new(a->loop, check_lease, a);
     if (!a->in_watch || !a->look || !a->renewal || hp_watch_set(a->in_watch, HP_READ) < 0)
         return -1;
-    return hp_write_queue_open(&a->out, a->loop, STDOUT_FILENO, moved, a);
+    return hp_write_queue_open(&a->out, a->loop, STDOUT_FILENO, push, a);
 }
 
 static void

@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "launch/proctree.h"
 #include "launch/spawn.h"
+#include "launch/spec.h"
 #include "launch/xalloc.h"
 
 #include <errno.h>
@@ -23,34 +23,14 @@
 
 enum { PIECE = 64 * 1024, BANNER_MAX = 64 * 1024, STDERR_MAX = 4096 };
 
-struct hp_agent_conn {
-    hp_loop *loop;
-    char *command, *banner, *stderr_text;
-    char *const *argv, *const *other;
-    int local;
-    hp_agent_conn_owner owner;
-    hp_agent_conn_state state;
-    int greeted;
-    pid_t pid; /* 0: reaped */
-    int status;
-    int out_fd, err_fd; /* of the agent; -1: at their end */
-    hp_watch *out_watch, *err_watch;
-    hp_timer *timer;
-    int in_fd; /* -1: hung up */
-    hp_write_queue out;
-    hp_buffer in, err; /* err: of its standard error, the end */
-    int paused;
-    char seen_from[64];
-    char protocol_error[256];
-};
-
 static void
-finish(hp_agent_conn *c)
+close_end(int *fd, hp_watch **watch)
 {
-    if (c->state == HP_AGENT_CONN_OVER)
-        return;
-    c->state = HP_AGENT_CONN_OVER;
-    c->owner.over(c->owner.arg, c);
+    hp_watch_free(*watch);
+    *watch = NULL;
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
 }
 
 /* --- standard error --- */
@@ -66,16 +46,6 @@ keep_stderr(hp_agent_conn *c)
     c->stderr_text = hp_xcheck(size ? strndup((const char *)hp_buffer_first(&c->err), size) : strdup(""));
 }
 
-static void
-close_err(hp_agent_conn *c)
-{
-    hp_watch_free(c->err_watch);
-    c->err_watch = NULL;
-    if (c->err_fd >= 0)
-        close(c->err_fd);
-    c->err_fd = -1;
-}
-
 static int
 read_err(hp_agent_conn *c)
 {
@@ -86,7 +56,7 @@ read_err(hp_agent_conn *c)
         hp_buffer_grown(&c->err, (size_t)n);
         keep_stderr(c);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-        close_err(c);
+        close_end(&c->err_fd, &c->err_watch);
     }
     return n > 0;
 }
@@ -153,16 +123,6 @@ find_greeting(hp_agent_conn *c)
 }
 
 static void
-close_out(hp_agent_conn *c)
-{
-    hp_watch_free(c->out_watch);
-    c->out_watch = NULL;
-    if (c->out_fd >= 0)
-        close(c->out_fd);
-    c->out_fd = -1;
-}
-
-static void
 take_messages(hp_agent_conn *c)
 {
     hp_agent_msg msg;
@@ -186,7 +146,7 @@ take_messages(hp_agent_conn *c)
     if (c->protocol_error[0]) {
         hp_agent_conn_hang_up(c);
         hp_agent_conn_kill(c);
-        close_out(c);
+        close_end(&c->out_fd, &c->out_watch);
     }
 }
 
@@ -201,7 +161,7 @@ read_out(hp_agent_conn *c)
         hp_buffer_grown(&c->in, (size_t)n);
         take_messages(c);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-        close_out(c);
+        close_end(&c->out_fd, &c->out_watch);
     }
     return n > 0;
 }
@@ -216,11 +176,11 @@ program_missing(const hp_agent_conn *c)
     for (int i = 0; c->argv[i]; i++)
         if (strstr(c->argv[i], "hoop-launch"))
             path = c->argv[i];
-    if (c->greeted || c->pid != 0 || !WIFEXITED(c->status))
+    if (c->greeted || c->pid != 0 || !WIFEXITED(c->wait_status))
         return 0;
-    if (WEXITSTATUS(c->status) == 126 || WEXITSTATUS(c->status) == 127)
+    if (WEXITSTATUS(c->wait_status) == 126 || WEXITSTATUS(c->wait_status) == 127)
         return 1;
-    return path && WEXITSTATUS(c->status) != 0 && strstr(c->stderr_text, path);
+    return path && WEXITSTATUS(c->wait_status) != 0 && strstr(c->stderr_text, path);
 }
 
 /* Starts the other command. 1: it runs. */
@@ -230,7 +190,7 @@ call_again(hp_agent_conn *c)
     hp_spawn_step step;
     if (!c->other || c->state != HP_AGENT_CONN_STARTING || c->in_fd < 0 || !program_missing(c))
         return 0;
-    close_err(c);
+    close_end(&c->err_fd, &c->err_watch);
     hp_agent_conn_hang_up(c);
     hp_buffer_free(&c->in);
     hp_buffer_free(&c->err);
@@ -249,8 +209,10 @@ check_over(hp_agent_conn *c)
     hp_timer_set(c->timer, HP_NEVER);
     while (read_err(c))
         continue;
-    if (!call_again(c))
-        finish(c);
+    if (call_again(c))
+        return;
+    c->state = HP_AGENT_CONN_OVER;
+    c->owner.over(c->owner.arg, c);
 }
 
 static void
@@ -271,25 +233,11 @@ reaped_long_ago(void *arg)
         hp_timer_set(c->timer, HP_SEC);
         return;
     }
-    close_out(c);
+    close_end(&c->out_fd, &c->out_watch);
     check_over(c);
 }
 
 /* --- starting --- */
-
-static void
-join_command(hp_agent_conn *c)
-{
-    hp_buffer line = {0};
-    for (int i = 0; c->argv[i]; i++) {
-        if (i > 0)
-            hp_xbuffer_add(&line, " ", 1);
-        hp_xbuffer_add(&line, c->argv[i], strlen(c->argv[i]));
-    }
-    free(c->command);
-    c->command = hp_xstrndup((const char *)hp_buffer_first(&line), hp_buffer_size(&line));
-    hp_buffer_free(&line);
-}
 
 static int
 watch(hp_agent_conn *c)
@@ -308,7 +256,8 @@ call(hp_agent_conn *c, hp_spawn_step *step)
 {
     hp_spawn spawn = {.argv = c->argv, .fd = {-1, -1, -1, -1}, .session = c->local, .shielded = !c->local};
     hp_spawn_pipes p;
-    join_command(c);
+    free(c->command);
+    c->command = hp_strings_join(c->argv, SIZE_MAX);
     *step = HP_SPAWN_FORK;
     if (hp_spawn_pipes_open(&p, 1) < 0)
         return -1;
@@ -354,8 +303,8 @@ void
 hp_agent_conn_free(hp_agent_conn *c)
 {
     hp_agent_conn_hang_up(c);
-    close_out(c);
-    close_err(c);
+    close_end(&c->out_fd, &c->out_watch);
+    close_end(&c->err_fd, &c->err_watch);
     hp_timer_free(c->timer);
     hp_buffer_free(&c->in);
     hp_buffer_free(&c->err);
@@ -367,58 +316,10 @@ hp_agent_conn_free(hp_agent_conn *c)
 
 /* --- the owner's side --- */
 
-hp_agent_conn_state
-hp_agent_conn_status(const hp_agent_conn *c)
-{
-    return c->state;
-}
-
-const char *
-hp_agent_conn_seen_from(const hp_agent_conn *c)
-{
-    return c->seen_from;
-}
-
-const char *
-hp_agent_conn_banner(const hp_agent_conn *c)
-{
-    return c->banner;
-}
-
-const char *
-hp_agent_conn_stderr(const hp_agent_conn *c)
-{
-    return c->stderr_text;
-}
-
-const char *
-hp_agent_conn_command(const hp_agent_conn *c)
-{
-    return c->command;
-}
-
-int
-hp_agent_conn_wait_status(const hp_agent_conn *c)
-{
-    return c->status;
-}
-
 int
 hp_agent_conn_lacks_agent(const hp_agent_conn *c)
 {
     return c->state == HP_AGENT_CONN_OVER && program_missing(c);
-}
-
-const char *
-hp_agent_conn_protocol_error(const hp_agent_conn *c)
-{
-    return c->protocol_error;
-}
-
-hp_buffer *
-hp_agent_conn_out(hp_agent_conn *c)
-{
-    return &c->out.buffer;
 }
 
 void
@@ -461,7 +362,7 @@ hp_agent_conn_reaped(hp_agent_conn *c, pid_t pid, int status)
     if (c->pid != pid)
         return 0;
     c->pid = 0;
-    c->status = status;
+    c->wait_status = status;
     if (c->out_fd >= 0)
         hp_timer_set(c->timer, HP_SEC);
     check_over(c);

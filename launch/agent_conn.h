@@ -26,6 +26,26 @@ typedef enum hp_agent_conn_state {
     HP_AGENT_CONN_OVER      /* process reaped, pipes read to their end */
 } hp_agent_conn_state;
 
+/* For others to read: state to protocol_error. */
+struct hp_agent_conn {
+    hp_agent_conn_state state;
+    char *command;              /* as one line */
+    char *banner, *stderr_text; /* the output before the greeting; the end of its standard error */
+    char seen_from[64];         /* this machine's address as the host sees it; "": unknown */
+    int wait_status;            /* once it is over */
+    char protocol_error[256];   /* why its messages were refused; "": they were not */
+    hp_write_queue out;         /* add messages to its buffer, then hp_agent_conn_push */
+    hp_loop *loop;
+    char *const *argv, *const *other;
+    int local, greeted, paused;
+    hp_agent_conn_owner owner;
+    pid_t pid;                 /* 0: reaped */
+    int in_fd, out_fd, err_fd; /* of the agent; -1: hung up, or at their end */
+    hp_watch *out_watch, *err_watch;
+    hp_timer *timer;
+    hp_buffer in, err; /* err: of its standard error, the end */
+};
+
 /*
  * Runs argv. If that fails before the greeting because the agent's program is not there, runs `other` (NULL: none).
  * Both must outlive the connection. local: the agent gets a session of its own. HOOP_ERR_SYSTEM: argv could not be
@@ -34,18 +54,7 @@ typedef enum hp_agent_conn_state {
 hp_agent_conn *hp_agent_conn_new(hp_loop *loop, const char *host, char *const *argv, char *const *other, int local,
                                  const hp_agent_conn_owner *owner, hoop_error *error);
 
-hp_agent_conn_state hp_agent_conn_status(const hp_agent_conn *conn);
-const char *
-hp_agent_conn_seen_from(const hp_agent_conn *conn); /* this machine's address as the host sees it; "": unknown */
-const char *hp_agent_conn_banner(const hp_agent_conn *conn);  /* the output before the greeting */
-const char *hp_agent_conn_stderr(const hp_agent_conn *conn);  /* the end of its standard error */
-const char *hp_agent_conn_command(const hp_agent_conn *conn); /* as one line */
-int hp_agent_conn_wait_status(const hp_agent_conn *conn);     /* the wait status, once it is over */
-int hp_agent_conn_lacks_agent(const hp_agent_conn *conn);     /* over because the host has no hoop-launch */
-const char *
-hp_agent_conn_protocol_error(const hp_agent_conn *conn); /* why its messages were refused; "": they were not */
-
-hp_buffer *hp_agent_conn_out(hp_agent_conn *conn); /* add messages here, then push */
+int hp_agent_conn_lacks_agent(const hp_agent_conn *conn); /* over because the host has no hoop-launch */
 void hp_agent_conn_push(hp_agent_conn *conn);
 void hp_agent_conn_pause(hp_agent_conn *conn, int pause); /* 1: read nothing from it for now */
 void hp_agent_conn_hang_up(hp_agent_conn *conn);          /* closes its standard input: the agent ends its ranks */

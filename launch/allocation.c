@@ -215,21 +215,15 @@ hp_allocation_find(hp_allocation *allocation, hoop_error *error)
     return system->read(&allocation->hosts, system->key, error);
 }
 
-static const hp_host_entry *
-host_of(const hp_allocation *allocation, const char *name)
-{
-    for (int i = 0; i < allocation->hosts.count; i++)
-        if (hp_local_same_name(allocation->hosts.entry[i].name, hp_local_bare_name(name)))
-            return &allocation->hosts.entry[i];
-    return NULL;
-}
-
 hoop_result
 hp_allocation_narrow(const hp_allocation *allocation, hp_host_list *hosts, hoop_error *error)
 {
     for (int i = 0; i < hosts->count; i++) {
         hp_host_entry *host = &hosts->entry[i];
-        const hp_host_entry *given = host_of(allocation, host->name);
+        const hp_host_entry *given = NULL;
+        for (int j = 0; j < allocation->hosts.count && !given; j++)
+            if (hp_local_same_name(allocation->hosts.entry[j].name, hp_local_bare_name(host->name)))
+                given = &allocation->hosts.entry[j];
         if (!given && !hp_local_is_host(host->name))
             return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                               "%.80s is none of the hosts of %s; list hosts of that job, or add --rsh ssh to reach "

@@ -43,31 +43,20 @@ hp_diag_quote(hp_output *output, const char *host, const char *text)
 static char *
 by_hand(const hp_strings *call)
 {
-    char *line = hp_xstrdup("true");
-    for (size_t i = call->count - 2; i-- > 0;) {
-        char *longer = hp_xasprintf("%s %s", call->item[i], line);
-        free(line);
-        line = longer;
-    }
+    char *words = hp_strings_join(call->item, call->count - 2), *line = hp_xasprintf("%s true", words);
+    free(words);
     return line;
-}
-
-static void
-print_ending(int status, char *out, size_t size)
-{
-    if (WIFSIGNALED(status))
-        snprintf(out, size, "was killed by signal %d", WTERMSIG(status));
-    else
-        snprintf(out, size, "ended with status %d", WEXITSTATUS(status));
 }
 
 void
 hp_diag_agent_ended(hp_output *output, const char *host, const hp_agent_conn *conn, const hp_strings *call, int running)
 {
-    const char *command = hp_agent_conn_command(conn), *broken = hp_agent_conn_protocol_error(conn);
+    const char *command = conn->command, *broken = conn->protocol_error;
+    int status = conn->wait_status, killed = WIFSIGNALED(status);
     char *hand = by_hand(call);
     char how[64];
-    print_ending(hp_agent_conn_wait_status(conn), how, sizeof(how));
+    snprintf(how, sizeof(how), killed ? "was killed by signal %d" : "ended with status %d",
+             killed ? WTERMSIG(status) : WEXITSTATUS(status));
     if (broken[0] != '\0')
         hp_diag(output, "%s: %s; is it the same version of hoop?", host, broken);
     else if (hp_agent_conn_lacks_agent(conn))
@@ -77,8 +66,8 @@ hp_diag_agent_ended(hp_output *output, const char *host, const hp_agent_conn *co
         hp_diag(output, "%s is lost: `%s` %s; stopping %d ranks", host, command, how, running);
     else
         hp_diag(output, "cannot start on %s: `%s` %s; to find the cause, run `%s` yourself", host, command, how, hand);
-    hp_diag_quote(output, host, hp_agent_conn_banner(conn));
-    hp_diag_quote(output, host, hp_agent_conn_stderr(conn));
+    hp_diag_quote(output, host, conn->banner);
+    hp_diag_quote(output, host, conn->stderr_text);
     free(hand);
 }
 
@@ -88,8 +77,8 @@ hp_diag_agent_silent(hp_output *output, const char *host, const hp_agent_conn *c
 {
     char *hand = by_hand(call);
     hp_diag(output, "%s has not answered within %g s: `%s`; to find the cause, run `%s` yourself", host, seconds,
-            hp_agent_conn_command(conn), hand);
-    hp_diag_quote(output, host, hp_agent_conn_banner(conn));
-    hp_diag_quote(output, host, hp_agent_conn_stderr(conn));
+            conn->command, hand);
+    hp_diag_quote(output, host, conn->banner);
+    hp_diag_quote(output, host, conn->stderr_text);
     free(hand);
 }

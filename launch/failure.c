@@ -30,23 +30,6 @@ hp_tail_add(hp_buffer *tail, const uint8_t *bytes, size_t n)
         hp_buffer_drop(tail, size - HP_TAIL_BYTES);
 }
 
-static void
-each_line(char *text, size_t n, void (*fn)(void *arg, const char *line), void *arg)
-{
-    size_t begin = 0;
-    for (size_t i = 0; i <= n; i++) {
-        if (i < n && text[i] != '\n') {
-            if ((unsigned char)text[i] < ' ' && text[i] != '\t')
-                text[i] = '?';
-            continue;
-        }
-        text[i] = '\0';
-        if (i > begin)
-            fn(arg, text + begin);
-        begin = i + 1;
-    }
-}
-
 void
 hp_tail_each_line(const hp_buffer *tail, void (*fn)(void *arg, const char *line), void *arg)
 {
@@ -58,7 +41,17 @@ hp_tail_each_line(const hp_buffer *tail, void (*fn)(void *arg, const char *line)
         return;
     char *text = hp_xcalloc(size - begin + 1, 1);
     memcpy(text, first + begin, size - begin);
-    each_line(text, size - begin, fn, arg);
+    for (size_t i = 0, start = 0, n = size - begin; i <= n; i++) {
+        if (i < n && text[i] != '\n') {
+            if ((unsigned char)text[i] < ' ' && text[i] != '\t')
+                text[i] = '?';
+            continue;
+        }
+        text[i] = '\0';
+        if (i > start)
+            fn(arg, text + start);
+        start = i + 1;
+    }
     free(text);
 }
 

@@ -14,8 +14,6 @@
 
 enum { STARTS_AT_ONCE = 64 }; /* remote shells that have not answered yet */
 
-#define ANSWER_LIMIT (60 * HP_SEC)
-
 /* How long an agent's word on a process counts: it repeats it each second, unless it is stopped or cut off. */
 #define PROCESS_WORD (5 * HP_SEC)
 
@@ -74,14 +72,6 @@ take_rank_message(hp_host *host, const hp_agent_msg *msg)
 }
 
 static void
-fail(hp_host *host, const hp_agent_msg *msg)
-{
-    const hp_hosts_owner *owner = &host->all->owner;
-    host->done = 1;
-    owner->failed(owner->arg, host, (int)(hp_get32(msg->payload) & 255), (const char *)msg->payload + 4, msg->size - 4);
-}
-
-static void
 answered(hp_host *host)
 {
     hp_hosts *all = host->all;
@@ -121,7 +111,11 @@ take_message(void *arg, hp_agent_conn *conn, const hp_agent_msg *msg)
         return;
     switch (msg->type) {
     case HP_MSG_TAKEN: owner->taken(owner->arg, hp_get32(msg->payload)); break;
-    case HP_MSG_FAIL: fail(host, msg); break;
+    case HP_MSG_FAIL:
+        host->done = 1;
+        owner->failed(owner->arg, host, (int)(hp_get32(msg->payload) & 255), (const char *)msg->payload + 4,
+                      msg->size - 4);
+        break;
     case HP_MSG_DONE: host->done = 1; break;
     case HP_MSG_FLIGHT: hp_recorders_take(&host->all->recorders, msg->payload, msg->size); break;
     case HP_MSG_LOOKED: answered(host); break;
@@ -143,13 +137,20 @@ over(void *arg, hp_agent_conn *conn)
     host->all->owner.over(host->all->owner.arg, host);
 }
 
-/* --- pings --- */
-
 /* Whether its agent is behind a network, which may fail unnoticed; a pipe to this machine's own agent does not. */
 static int
 is_remote(const hp_host *host)
 {
     return !host->all->mapping->host[host->index].here;
+}
+
+/* --- to an agent --- */
+
+static void
+tell(hp_host *host, hp_agent_msg_type type, const void *bytes, size_t n)
+{
+    hp_agent_msg_put(&host->conn->out.buffer, type, bytes, n, NULL, 0);
+    hp_agent_conn_push(host->conn);
 }
 
 /* What still waits to be sent tells the agent the same. */
@@ -161,11 +162,10 @@ ping(void *arg)
     hp_put64(now, hp_loop_now(hosts->loop));
     for (int i = 0; i < hosts->count; i++) {
         hp_host *host = &hosts->host[i];
-        if (!host->has_spec || !is_remote(host) || hp_agent_conn_status(host->conn) == HP_AGENT_CONN_OVER ||
-            hp_buffer_size(hp_agent_conn_out(host->conn)) > 0)
+        if (!host->has_spec || !is_remote(host) || host->conn->state == HP_AGENT_CONN_OVER ||
+            hp_buffer_size(&host->conn->out.buffer) > 0)
             continue;
-        hp_agent_msg_put(hp_agent_conn_out(host->conn), HP_MSG_PING, now, sizeof(now), NULL, 0);
-        hp_agent_conn_push(host->conn);
+        tell(host, HP_MSG_PING, now, sizeof(now));
     }
     hp_timer_set(hosts->ping, hosts->pace);
 }
@@ -188,7 +188,7 @@ hp_host_start(hp_host *host, hoop_error *error)
 void
 hp_host_send_spec(hp_host *host, const hp_job_server *server, hp_winsize winsize)
 {
-    hp_job_server_put_spec(server, host->index, winsize, hp_agent_conn_out(host->conn));
+    hp_job_server_put_spec(server, host->index, winsize, &host->conn->out.buffer);
     host->has_spec = 1;
     host->heard = host->answered = hp_loop_now(host->all->loop);
     hp_agent_conn_push(host->conn);
@@ -199,14 +199,14 @@ hp_host_send_spec(hp_host *host, const hp_job_server *server, hp_winsize winsize
 int
 hp_host_is_silent(const hp_host *host)
 {
-    return host->conn && hp_agent_conn_status(host->conn) == HP_AGENT_CONN_STARTING;
+    return host->conn && host->conn->state == HP_AGENT_CONN_STARTING;
 }
 
 int
 hp_host_is_watched(const hp_host *host)
 {
     return host->has_spec && !host->given_up && !host->all->paused && is_remote(host) &&
-           hp_agent_conn_status(host->conn) != HP_AGENT_CONN_OVER;
+           host->conn->state != HP_AGENT_CONN_OVER;
 }
 
 uint64_t
@@ -232,7 +232,7 @@ hp_host_give_up(hp_host *host)
 static void
 stop(hp_host *host, uint64_t grace_ns)
 {
-    if (!host->conn || host->given_up || hp_agent_conn_status(host->conn) == HP_AGENT_CONN_OVER)
+    if (!host->conn || host->given_up || host->conn->state == HP_AGENT_CONN_OVER)
         return;
     if (!host->has_spec) {
         hp_agent_conn_hang_up(host->conn);
@@ -241,7 +241,7 @@ stop(hp_host *host, uint64_t grace_ns)
         return;
     }
     hp_agent_conn_pause(host->conn, 0);
-    hp_agent_msg_put32(hp_agent_conn_out(host->conn), HP_MSG_STOP, (uint32_t)(grace_ns / HP_MS));
+    hp_agent_msg_put32(&host->conn->out.buffer, HP_MSG_STOP, (uint32_t)(grace_ns / HP_MS));
     hp_agent_conn_push(host->conn);
 }
 
@@ -328,27 +328,23 @@ hp_hosts_knocked(hp_hosts *hosts, int rank)
 void
 hp_hosts_stdin(hp_hosts *hosts, const uint8_t *bytes, size_t n)
 {
-    hp_agent_conn *conn = hosts->first->conn;
-    hp_agent_msg_put(hp_agent_conn_out(conn), HP_MSG_STDIN, bytes, n, NULL, 0);
-    hp_agent_conn_push(conn);
+    tell(hosts->first, HP_MSG_STDIN, bytes, n);
 }
 
 void
 hp_hosts_stdin_end(hp_hosts *hosts)
 {
-    hp_agent_conn *conn = hosts->first->conn;
-    hp_agent_msg_put(hp_agent_conn_out(conn), HP_MSG_STDIN_END, NULL, 0, NULL, 0);
-    hp_agent_conn_push(conn);
+    tell(hosts->first, HP_MSG_STDIN_END, NULL, 0);
 }
 
 void
 hp_hosts_signal(hp_hosts *hosts, int number)
 {
+    uint8_t payload[4];
+    hp_put32(payload, (uint32_t)number);
     for (int i = 0; i < hosts->count; i++)
-        if (hosts->host[i].has_spec) {
-            hp_agent_msg_put32(hp_agent_conn_out(hosts->host[i].conn), HP_MSG_SIGNAL, (uint32_t)number);
-            hp_agent_conn_push(hosts->host[i].conn);
-        }
+        if (hosts->host[i].has_spec)
+            tell(&hosts->host[i], HP_MSG_SIGNAL, payload, sizeof(payload));
 }
 
 void
@@ -356,11 +352,10 @@ hp_hosts_look(hp_hosts *hosts)
 {
     for (int i = 0; i < hosts->count; i++) {
         hp_host *host = &hosts->host[i];
-        if (!host->has_spec || host->done || hp_agent_conn_status(host->conn) == HP_AGENT_CONN_OVER)
+        if (!host->has_spec || host->done || host->conn->state == HP_AGENT_CONN_OVER)
             continue;
         host->asked = 1;
-        hp_agent_msg_put(hp_agent_conn_out(host->conn), HP_MSG_LOOK, NULL, 0, NULL, 0);
-        hp_agent_conn_push(host->conn);
+        tell(host, HP_MSG_LOOK, NULL, 0);
     }
 }
 
@@ -378,7 +373,7 @@ hp_hosts_resize(hp_hosts *hosts, hp_winsize size)
 {
     for (int i = 0; i < hosts->count; i++)
         if (hosts->host[i].has_spec) {
-            hp_winsize_put(hp_agent_conn_out(hosts->host[i].conn), size);
+            hp_winsize_put(&hosts->host[i].conn->out.buffer, size);
             hp_agent_conn_push(hosts->host[i].conn);
         }
 }
@@ -405,7 +400,7 @@ void
 hp_hosts_kill(hp_hosts *hosts)
 {
     for (int i = 0; i < hosts->count; i++)
-        if (hosts->host[i].conn && hp_agent_conn_status(hosts->host[i].conn) != HP_AGENT_CONN_OVER)
+        if (hosts->host[i].conn && hosts->host[i].conn->state != HP_AGENT_CONN_OVER)
             hp_agent_conn_kill(hosts->host[i].conn);
 }
 
@@ -418,12 +413,4 @@ hp_hosts_reap(hp_hosts *hosts)
         for (int i = 0; i < hosts->count; i++)
             if (hosts->host[i].conn && hp_agent_conn_reaped(hosts->host[i].conn, pid, status))
                 break;
-}
-
-uint64_t
-hp_hosts_answer_limit(void)
-{
-    const char *ms = getenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
-    long value = ms ? strtol(ms, NULL, 10) : 0;
-    return value > 0 ? (uint64_t)value * HP_MS : ANSWER_LIMIT;
 }

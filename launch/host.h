@@ -68,8 +68,6 @@ struct hp_hosts {
     int paused;                 /* their output is not taken for now */
 };
 
-uint64_t hp_hosts_answer_limit(void); /* how long hosts may take to answer, in ns: as long as ranks to join */
-
 void hp_hosts_open(hp_hosts *hosts, hp_loop *loop, const hp_mapping *mapping, const hp_hosts_owner *owner);
 void hp_hosts_close(hp_hosts *hosts); /* zeroed memory is fine */
 

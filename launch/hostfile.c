@@ -353,13 +353,6 @@ take_word(parser *p, const char *word, size_t n)
 
 /* --- lines --- */
 
-/* Bytes of the mark that some editors put in front of a text in UTF-8. */
-static size_t
-mark_size(const char *text, size_t n)
-{
-    return n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-}
-
 /* Copies a line without its comment and without blanks round '='; returns its size. */
 static size_t
 tidy(char *out, const char *line, size_t n)
@@ -409,7 +402,7 @@ hp_hostfile_parse(hp_host_list *hosts, const char *source, int lines, const char
     parser p = {.hosts = hosts, .source = source, .lines = lines, .error = error};
     char *tidied = hp_xcalloc(LINE_MAX_BYTES, 1);
     hoop_result result = HOOP_SUCCESS;
-    size_t at = mark_size(text, n);
+    size_t at = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* behind the mark of some editors for UTF-8 */
     while (at < n && result == HOOP_SUCCESS) {
         const char *newline = memchr(text + at, '\n', n - at);
         size_t size = newline ? (size_t)(newline - text) - at : n - at;

@@ -4,10 +4,48 @@
 
 #include "base/clock.h"
 #include "launch/diag.h"
-#include "launch/job_table.h"
+#include "launch/terminal.h"
 #include "launch/xalloc.h"
 
-enum { ANSWER_S = 5 };
+#include <unistd.h>
+
+enum { ANSWER_S = 5, PREFIX = 9 /* "hooprun: " */ };
+
+/* --- the table --- */
+
+typedef struct printer {
+    hp_output *output;
+    int left;
+} printer;
+
+static void
+say(void *arg, const char *line)
+{
+    printer *p = arg;
+    if (p->left-- > 0)
+        hp_diag(p->output, "%s", line);
+}
+
+void
+hp_inspection_table(const hp_job_server *server, hp_output *output, int most)
+{
+    printer p = {output, most};
+    int width = hp_terminal_size(STDERR_FILENO).columns - PREFIX;
+    const hp_table_options options = {
+        .most = most, .lines = most, .width = width > 0 ? width : 0, .line = say, .arg = &p};
+    if (server->server)
+        hp_server_print(server->server, &options);
+    if (p.left == most)
+        hp_diag(output, "no rank is in a ring of hoop now");
+}
+
+int
+hp_inspection_is_stalled(const hp_job_server *server)
+{
+    return server->server && hp_server_stalled(server->server) >= HP_SEC;
+}
+
+/* --- the flight recorders --- */
 
 void
 hp_inspection_cancel(hp_inspection *i)
@@ -15,13 +53,6 @@ hp_inspection_cancel(hp_inspection *i)
     i->step = HP_INSPECTION_NONE;
     hp_timer_set(i->limit, HP_NEVER);
     hp_recorders_forget(&i->hosts->recorders);
-}
-
-static void
-report(hp_inspection *i)
-{
-    hp_recorders_report(&i->hosts->recorders, i->server->options->flight_dir, i->server->id, i->output);
-    hp_inspection_cancel(i);
 }
 
 static void
@@ -36,8 +67,10 @@ ask(hp_inspection *i, int step)
 void
 hp_inspection_answered(hp_inspection *i)
 {
-    if (i->step == HP_INSPECTION_SECOND)
-        report(i);
+    if (i->step == HP_INSPECTION_SECOND) {
+        hp_recorders_report(&i->hosts->recorders, i->server->options->flight_dir, i->server->id, i->output);
+        hp_inspection_cancel(i);
+    }
     if (i->step != HP_INSPECTION_FIRST)
         return;
     hp_recorders_again(&i->hosts->recorders);
@@ -77,7 +110,7 @@ hp_inspection_close(hp_inspection *i)
 void
 hp_inspection_begin(hp_inspection *i)
 {
-    hp_job_table_print(i->server, i->output, HP_JOB_TABLE_ALL);
+    hp_inspection_table(i->server, i->output, HP_INSPECTION_ALL);
     if (i->step || hp_hosts_asked(i->hosts))
         return;
     i->named = 0;

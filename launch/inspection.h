@@ -9,6 +9,14 @@
 
 #include "launch/host.h"
 
+enum { HP_INSPECTION_ALL = 1 << 20, HP_INSPECTION_SHORT = 10 };
+
+/* What the ranks are doing: the table of rendezvous/table.h as messages, at most so many lines. */
+void hp_inspection_table(const hp_job_server *server, hp_output *output, int most);
+
+/* Whether operations of any ring have waited for a second without progress. */
+int hp_inspection_is_stalled(const hp_job_server *server);
+
 typedef struct hp_inspection {
     hp_hosts *hosts;
     const hp_job_server *server;

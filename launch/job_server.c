@@ -36,25 +36,18 @@ hp_job_server_open(hp_job_server *s, const hp_options *options, const hp_mapping
 
 /* --- the server --- */
 
-/* The launcher's own entry in the hostfile; NULL: none. */
-static const hp_host_entry *
-own_host(const hp_mapping *mapping)
-{
-    for (int i = 0; i < mapping->list->count; i++)
-        if (mapping->host[i].here)
-            return &mapping->list->entry[i];
-    return NULL;
-}
-
 static hoop_result
-find_address(hp_job_server *s, int host, const char *seen_from, const hp_job_server_owner *owner, hoop_error *error)
+find_address(hp_job_server *s, int host, const char *seen_from, const hp_server_options *owner, hoop_error *error)
 {
     const hp_mapping *mapping = s->mapping;
     char guess[IF_NAMESIZE], text[HP_ADDR_TEXT];
     if (mapping->all_here)
         return hp_local_loopback(&s->address, error);
-    const hp_host_entry *remote = &mapping->list->entry[host];
-    if (hp_local_address(&s->address, own_host(mapping), remote, seen_from, guess, error) != HOOP_SUCCESS)
+    const hp_host_entry *remote = &mapping->list->entry[host],
+                        *own = NULL; /* own: that of this machine, if it is listed */
+    for (int i = 0; i < mapping->list->count && !own; i++)
+        own = mapping->host[i].here ? &mapping->list->entry[i] : NULL;
+    if (hp_local_address(&s->address, own, remote, seen_from, guess, error) != HOOP_SUCCESS)
         return error->code;
     if (guess[0] == '\0')
         return HOOP_SUCCESS;
@@ -80,30 +73,23 @@ find_ports(const hp_job_server *s, hp_ports *ports, hoop_error *error)
 }
 
 hoop_result
-hp_job_server_start(hp_job_server *s, hp_loop *loop, int host, const char *seen_from, const hp_job_server_owner *owner,
+hp_job_server_start(hp_job_server *s, hp_loop *loop, int host, const char *seen_from, const hp_server_options *owner,
                     hoop_error *error)
 {
-    hp_server_options options = {.mode = HP_MODE_AUTH,
-                                 .asked = 1,
-                                 .log = owner->say,
-                                 .warn = owner->warn,
-                                 .failed = owner->failed,
-                                 .host_of = owner->host_of,
-                                 .process = owner->process,
-                                 .knocked = owner->knocked,
-                                 .job = s->id,
-                                 .summary = owner->summary,
-                                 .arg = owner->arg};
+    hp_server_options *options = &s->serving;
     if (s->server || (!s->mapping->all_here && s->mapping->host[host].here))
         return HOOP_SUCCESS;
+    *options = *owner;
     if (find_address(s, host, seen_from, owner, error) != HOOP_SUCCESS ||
-        find_ports(s, &options.ports, error) != HOOP_SUCCESS)
+        find_ports(s, &options->ports, error) != HOOP_SUCCESS)
         return error->code;
-    s->owner = *owner;
-    options.listen = s->address;
-    options.secret = s->secret;
+    options->mode = HP_MODE_AUTH;
+    options->asked = 1;
+    options->job = s->id;
+    options->listen = s->address;
+    options->secret = s->secret;
     hp_flight_sweep(); /* agents sweep their hosts, of which this machine may be none */
-    s->server = hp_server_new(loop, &options, error);
+    s->server = hp_server_new(loop, options, error);
     if (!s->server)
         return error->code;
     s->address = *hp_server_addr(s->server);
@@ -201,8 +187,9 @@ hp_job_server_summarize(hp_job_server *s, int ended_well)
     s->summarized = 1;
     hp_server_summarize(s->server);
     if (s->options->summary && ended_well && !s->summed_up)
-        s->owner.warn(s->owner.arg, "no summary: no rank has told the server what it did; does the program create a "
-                                    "communicator?");
+        s->serving.warn(s->serving.arg,
+                        "no summary: no rank has told the server what it did; does the program create a "
+                        "communicator?");
 }
 
 void

@@ -11,27 +11,16 @@
 #include "net/secret.h"
 #include "rendezvous/server.h"
 
-typedef struct hp_job_server_owner {
-    void *arg;
-    void (*say)(void *arg, const char *line);                              /* for --verbose */
-    void (*warn)(void *arg, const char *line);                             /* which rank delays the job */
-    void (*failed)(void *arg, const char *split, const hoop_error *cause); /* a ring failed: see server.h */
-    const char *(*host_of)(void *arg, int rank);                           /* where a rank was started */
-    hp_process (*process)(void *arg, int rank, uint32_t pid);
-    void (*knocked)(void *arg, int rank);         /* the agent of this rank's host: see knock.h */
-    void (*summary)(void *arg, const char *line); /* what a ring has done, when it is over; NULL: not wanted */
-} hp_job_server_owner;
-
 typedef struct hp_job_server {
     const hp_options *options;
     const hp_mapping *mapping;
-    char id[9];        /* the job's name: in HOOP_JOB, in tables and lines, and in the names of files */
-    uint16_t port;     /* random, for MASTER_PORT */
-    hp_secret *secret; /* the job's own key; NULL: forgotten */
-    hp_server *server; /* NULL: not started */
-    hp_addr address;   /* the server's */
-    hp_job_server_owner owner;
-    int summed_up; /* a line of summary has been printed; set by the owner */
+    char id[9];                /* the job's name: in HOOP_JOB, in tables and lines, and in the names of files */
+    uint16_t port;             /* random, for MASTER_PORT */
+    hp_secret *secret;         /* the job's own key; NULL: forgotten */
+    hp_server *server;         /* NULL: not started */
+    hp_addr address;           /* the server's */
+    hp_server_options serving; /* as the server was started */
+    int summed_up;             /* a line of summary has been printed; set by the owner */
     int summarized;
 } hp_job_server;
 
@@ -40,10 +29,11 @@ hoop_result hp_job_server_open(hp_job_server *s, const hp_options *options, cons
 
 /*
  * Starts the server once `host` has answered, which sees this machine at the address seen_from ("": unknown). Does
- * nothing if it runs, or if the answer came from here and other hosts must reach the server.
+ * nothing if it runs, or if the answer came from here and other hosts must reach the server. owner: the functions that it
+ * calls, `warn` among them, and their argument; all else is set here.
  */
 hoop_result hp_job_server_start(hp_job_server *s, hp_loop *loop, int host, const char *seen_from,
-                                const hp_job_server_owner *owner, hoop_error *error);
+                                const hp_server_options *owner, hoop_error *error);
 
 /* For an agent: the line with the secret, then its spec. */
 void hp_job_server_put_spec(const hp_job_server *s, int host, hp_winsize winsize, hp_buffer *out);

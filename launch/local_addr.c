@@ -101,15 +101,6 @@ hp_local_loopback(hp_addr *addr, hoop_error *error)
                       "this machine has neither 127.0.0.1 nor ::1; bring its loopback interface up: ip link set lo up");
 }
 
-/* The route to the addr= of the remote host, or to its name, which is resolved. */
-static int
-route_to_host(hp_addr *addr, const hp_host_entry *remote)
-{
-    const char *name = remote->addr[0] != '\0' ? remote->addr : hp_local_bare_name(remote->name);
-    hp_addr to;
-    return hp_addr_find_host(&to, name, 0, NULL, HP_NEVER, NULL) == HOOP_SUCCESS && hp_addr_route(addr, &to);
-}
-
 /* Whether an interface may lead to other machines; *addr: its address. */
 static int
 leads_out(const struct ifaddrs *entry, hp_addr *addr)
@@ -156,6 +147,7 @@ hp_local_address(hp_addr *addr, const hp_host_entry *own, const hp_host_entry *r
 {
     static const char *const world[] = {"192.0.2.1", "2001:db8::1"}; /* addresses of documentation: no host has them */
     const char *wanted = getenv("HOOP_SOCKET_IFNAME");
+    const char *name = remote->addr[0] != '\0' ? remote->addr : hp_local_bare_name(remote->name);
     char ifname[HP_HOST_ADDR + 8];
     hp_addr to;
     guess[0] = '\0';
@@ -165,7 +157,7 @@ hp_local_address(hp_addr *addr, const hp_host_entry *own, const hp_host_entry *r
         return hp_interface_choose(addr, wanted, NULL, NULL, NULL, 0, error);
     if (remote->addr[0] == '\0' && numeric(addr, seen_from) && is_own(addr))
         return HOOP_SUCCESS;
-    if (route_to_host(addr, remote))
+    if (hp_addr_find_host(&to, name, 0, NULL, HP_NEVER, NULL) == HOOP_SUCCESS && hp_addr_route(addr, &to))
         return HOOP_SUCCESS;
     for (size_t i = 0; i < sizeof(world) / sizeof(world[0]); i++)
         if (numeric(&to, world[i]) && hp_addr_route(addr, &to))

@@ -96,21 +96,11 @@ check_per_host(const hp_host_list *hosts, const hp_rank_map *map, int per_host, 
     return HOOP_SUCCESS;
 }
 
-/* How many of the `left` ranks host i takes. even: all hosts take the same number, whatever their slots. */
-static int
-ranks_of(const hp_host_list *hosts, const hp_rank_map_request *request, int i, int left, int even)
-{
-    int room = request->per_host > 0 ? request->per_host : slots_of(&hosts->entry[i]);
-    if (even)
-        room = left / (hosts->count - i) + (left % (hosts->count - i) != 0);
-    return room < left ? room : left;
-}
-
 hoop_result
 hp_rank_map_fill(hp_rank_map *map, const hp_host_list *hosts, const hp_rank_map_request *request, hoop_error *error)
 {
     long ranks = request->ranks > 0 ? request->ranks : default_ranks(hosts, request);
-    int even = request->per_host == 0 && request->local && !slots_written(hosts);
+    int even = request->per_host == 0 && request->local && !slots_written(hosts); /* whatever a host's slots */
     int next = 0;
     if (ranks > RANKS_MAX)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%ld ranks are more than hoop's limit of %d", ranks,
@@ -119,8 +109,11 @@ hp_rank_map_fill(hp_rank_map *map, const hp_host_list *hosts, const hp_rank_map_
     map->first = hp_xcalloc((size_t)hosts->count, sizeof(*map->first));
     map->count = hp_xcalloc((size_t)hosts->count, sizeof(*map->count));
     for (int i = 0; i < hosts->count; i++) {
+        int left = (int)ranks - next, room = request->per_host > 0 ? request->per_host : slots_of(&hosts->entry[i]);
+        if (even)
+            room = left / (hosts->count - i) + (left % (hosts->count - i) != 0);
         map->first[i] = next;
-        map->count[i] = ranks_of(hosts, request, i, (int)ranks - next, even);
+        map->count[i] = room < left ? room : left;
         next += map->count[i];
     }
     if (next < ranks)
@@ -208,20 +201,13 @@ typedef struct placed_host {
 
 /* By name up to the first dot, then by all of it: a name without a domain comes just before those that it matches. */
 static int
-compare_names(const char *a, const char *b)
-{
-    size_t na = strcspn(a, "."), nb = strcspn(b, ".");
-    int order = strncasecmp(a, b, na < nb ? na : nb);
-    if (order == 0)
-        order = (na > nb) - (na < nb);
-    return order ? order : strcasecmp(a, b);
-}
-
-static int
 compare(const void *a, const void *b)
 {
     const placed_host *x = a, *y = b;
-    int order = compare_names(x->machine, y->machine);
+    size_t nx = strcspn(x->machine, "."), ny = strcspn(y->machine, ".");
+    int order = strncasecmp(x->machine, y->machine, nx < ny ? nx : ny);
+    if (order == 0)
+        order = nx == ny ? strcasecmp(x->machine, y->machine) : nx > ny ? 1 : -1;
     return order ? order : (x->host > y->host) - (x->host < y->host);
 }
 
@@ -304,27 +290,22 @@ hosts_used(const hp_mapping *mapping)
     return used;
 }
 
-/* A job of several hosts would run here only, and nobody would notice. */
-static void
-announce_lack(const hp_allocation *allocation)
-{
-    fprintf(stderr,
-            "hooprun: this is %s, but %s is not set, so all ranks run on this machine; write the hosts: "
-            "-H node1:4,node2:4, or --hostfile FILE; -H localhost means this machine only\n",
-            allocation->name, allocation->lacks);
-}
-
 void
 hp_mapping_announce(const hp_mapping *mapping)
 {
     enum { NAMES = 4 };
+    const hp_allocation *allocation = &mapping->options->allocation;
     int used = hosts_used(mapping), shown = 0;
-    if (mapping->options->allocation.lacks && mapping->alone.count > 0)
-        announce_lack(&mapping->options->allocation);
+    /* A job of several hosts would run here only, and nobody would notice. */
+    if (allocation->lacks && mapping->alone.count > 0)
+        fprintf(stderr,
+                "hooprun: this is %s, but %s is not set, so all ranks run on this machine; write the hosts: "
+                "-H node1:4,node2:4, or --hostfile FILE; -H localhost means this machine only\n",
+                allocation->name, allocation->lacks);
     if (!mapping->options->whole_allocation)
         return;
     fprintf(stderr, "hooprun: %d rank%s on %d host%s of %s (", mapping->ranks.size, mapping->ranks.size == 1 ? "" : "s",
-            used, used == 1 ? "" : "s", mapping->options->allocation.name);
+            used, used == 1 ? "" : "s", allocation->name);
     for (int i = 0; i < mapping->list->count && shown < NAMES; i++)
         if (mapping->ranks.count[i] > 0)
             fprintf(stderr, "%s%s", shown++ > 0 ? ", " : "", mapping->list->entry[i].name);

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * options: finds each word's row in options.def; the kind of the row reads and checks the value. Messages name the
- * option as the user wrote it.
+ * option as the user wrote it. --help, the list for the shell's completion, and advice for unknown options come from the
+ * same rows.
  */
 #include "launch/options.h"
 
 #include "base/clock.h"
+#include "base/distance.h"
 #include "base/err.h"
 #include "base/number.h"
 #include "launch/rank_env.h"
 #include "launch/terminal.h"
-#include "launch/usage.h"
 #include "launch/xalloc.h"
 
 #include <ctype.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +25,7 @@
 #include <wordexp.h>
 
 enum { SECONDS_MAX = 1000000000, RANKS_MAX = 65536, PORT_MAX = 65535, GO_ON = HP_OPTIONS_RUN };
+enum { NAME_SIZE = 40, COLUMN = 32 };
 
 /* One option of the command line: its row, and where its value goes. */
 typedef struct given {
@@ -187,11 +190,14 @@ take_rsh(given *g, hoop_error *error)
     return read_rsh(&g->options->rsh, g->value, error);
 }
 
+static void print_usage(FILE *to);
+static void list_names(void);
+
 static hoop_result
 take_help(given *g, hoop_error *error)
 {
     (void)error;
-    hp_usage_print(stdout);
+    print_usage(stdout);
     g->status = 0;
     return HOOP_SUCCESS;
 }
@@ -209,41 +215,151 @@ static hoop_result
 take_completion(given *g, hoop_error *error)
 {
     (void)error;
-    hp_usage_list();
+    list_names();
     g->status = 0;
     return HOOP_SUCCESS;
 }
 
-/* --- the command line --- */
+/* --- the rows of options.def --- */
 
 static const struct row {
-    const char *names, *value;
+    const char *kind, *names, *value, *help;
     size_t field;
     take_fn *take;
 } rows[] = {
-#define HP_OPTION(field, kind, names, value, help) {names, value, offsetof(hp_options, field), take_##kind},
-#define HP_AGENT_OPTION(field, kind, names, value, help) {names, value, offsetof(hp_options, agent.field), take_##kind},
-#define HP_OTHER_OPTION(kind, names, value, help) {names, value, 0, take_##kind},
+#define HP_OPTION(field, kind, names, value, help)                                                                     \
+    {#kind, names, value, help, offsetof(hp_options, field), take_##kind},
+#define HP_AGENT_OPTION(field, kind, names, value, help)                                                               \
+    {#kind, names, value, help, offsetof(hp_options, agent.field), take_##kind},
+#define HP_OTHER_OPTION(kind, names, value, help) {#kind, names, value, help, 0, take_##kind},
 #include "launch/options.def"
 };
 
-static const struct row *
-row_of(const char *name)
+static const struct {
+    const char *names, *advice;
+} foreign[] = {
+#define HP_FOREIGN(names, advice) {names, advice},
+#include "launch/options.def"
+};
+
+enum { ROWS = sizeof(rows) / sizeof(rows[0]), FOREIGN = sizeof(foreign) / sizeof(foreign[0]) };
+
+static const char *
+bare(const char *word)
 {
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (hp_usage_has(rows[i].names, name))
-            return &rows[i];
+    return word + (word[0] == '-') + (word[0] == '-' && word[1] == '-');
+}
+
+/* Copies the next name of a list; returns the rest of the list, or NULL: no more names. */
+static const char *
+next_name(const char *names, char name[NAME_SIZE])
+{
+    names += strspn(names, " |");
+    size_t n = strcspn(names, " ");
+    snprintf(name, NAME_SIZE, "%.*s", (int)n, names);
+    return n > 0 ? names + n : NULL;
+}
+
+/* Whether `word`, without its dashes, is among the names. */
+static int
+has_name(const char *names, const char *word)
+{
+    char name[NAME_SIZE];
+    while ((names = next_name(names, name)))
+        if (strcmp(bare(name), bare(word)) == 0)
+            return 1;
+    return 0;
+}
+
+static void
+print_row(FILE *to, const struct row *r)
+{
+    char line[256] = "", name[NAME_SIZE];
+    const char *names = r->names, *end = strchr(names, '|');
+    size_t n = 0;
+    if (end == names)
+        return;
+    while ((names = next_name(names, name)) && (!end || names <= end)) {
+        n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s",
+                              n                        ? ", "
+                              : strncmp(name, "--", 2) ? "  "
+                                                       : "      ",
+                              name);
+        if (n >= sizeof(line))
+            return;
+    }
+    snprintf(line + n, sizeof(line) - n, " %s", r->value);
+    fprintf(to, "%-*s%s\n", COLUMN - 1, line, r->help);
+}
+
+static void
+print_usage(FILE *to)
+{
+    fprintf(to,
+            "usage: hooprun [-n RANKS] [-H HOST:SLOTS,... | --hostfile FILE] [OPTION...] PROGRAM [ARGUMENT...]\n\n");
+    for (size_t i = 0; i < ROWS; i++)
+        print_row(to, &rows[i]);
+    fprintf(to, "\n  hooprun -n 4 ./train                     four ranks here\n"
+                "  hooprun --hostfile hosts -x LR=0.1 ./train\n");
+}
+
+/* For the shell's completion: a line for every name, with its kind and its value. */
+static void
+list_names(void)
+{
+    char name[NAME_SIZE];
+    for (size_t i = 0; i < ROWS; i++) {
+        const char *names = rows[i].names;
+        while (names[0] != '|' && (names = next_name(names, name)))
+            printf("%s %s %s\n", name, rows[i].kind, rows[i].value);
+    }
+}
+
+/* The nearest known name; none, if too much of the word differs. */
+static int
+nearest(const char *word, char best[NAME_SIZE])
+{
+    hp_nearest search = hp_nearest_of(bare(word));
+    char name[NAME_SIZE];
+    best[0] = '\0';
+    for (size_t i = 0; i < ROWS; i++) {
+        const char *names = rows[i].names;
+        while ((names = next_name(names, name)))
+            if (hp_nearest_try(&search, bare(name)))
+                memcpy(best, name, NAME_SIZE);
+    }
+    return best[0] != '\0';
+}
+
+/* What to write in place of an option of another launcher; NULL: it is not known. */
+static const char *
+instead(const char *word)
+{
+    char pattern[NAME_SIZE];
+    for (size_t i = 0; i < FOREIGN; i++) {
+        const char *names = foreign[i].names;
+        while ((names = next_name(names, pattern)))
+            if (fnmatch(pattern, bare(word), 0) == 0)
+                return foreign[i].advice;
+    }
     return NULL;
 }
 
 static hoop_result
 unknown(const char *name, hoop_error *error)
 {
-    char advice[200];
-    hp_usage_advice(name, advice, sizeof(advice));
-    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "there is no option %.60s%s. hooprun --help lists them all",
-                      name, advice);
+    static const char where[] = "hooprun --help lists them all";
+    const char *advice = instead(name);
+    char best[NAME_SIZE];
+    if (advice)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "there is no option %.60s; %s. %s", name, advice, where);
+    if (nearest(name, best))
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "there is no option %.60s; the nearest one is %s. %s", name,
+                          best, where);
+    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "there is no option %.60s. %s", name, where);
 }
+
+/* --- the command line --- */
 
 /* Takes --name=value and -n4 apart: `word` is cut to the name; returns the value, or NULL. free() it. */
 static char *
@@ -265,9 +381,11 @@ static hoop_result
 take_option(hp_options *options, char **argv, int *at, int *status, hoop_error *error)
 {
     char *name = hp_xstrdup(argv[*at]), *joined = split_word(name);
-    const struct row *row = row_of(name);
+    const struct row *row = NULL;
     given g = {.options = options, .option = name, .value = joined, .status = GO_ON};
     hoop_result result;
+    for (size_t i = 0; i < ROWS && !row; i++)
+        row = has_name(rows[i].names, name) ? &rows[i] : NULL;
     *at += 1;
     if (row && row->value[0] != '\0' && !joined && argv[*at])
         g.value = argv[(*at)++];
@@ -310,18 +428,6 @@ own_folder(void)
     return hp_xstrdup(n > 0 ? here : "/");
 }
 
-/* Whether the user lists the hosts: with -H, a hostfile, or HOOP_HOSTFILE. */
-static hoop_result
-take_list(hp_options *options, int *listed, hoop_error *error)
-{
-    const char *hostfile = getenv("HOOP_HOSTFILE");
-    *listed = options->hosts.count > 0 || options->hostfile;
-    if (*listed || !hostfile || hostfile[0] == '\0')
-        return HOOP_SUCCESS;
-    *listed = 1;
-    return read_hostfile(options, hostfile, error);
-}
-
 /* The batch system's hosts: all of them, or those that the user lists. */
 static hoop_result
 take_allocation(hp_options *options, int listed, hoop_error *error)
@@ -347,9 +453,13 @@ static hoop_result
 take_environment(hp_options *options, hoop_error *error)
 {
     static const char everybody[] = "/etc/mpi/hostfile";
-    const char *rsh = getenv("HOOP_RSH");
-    int listed;
-    hoop_result result = take_list(options, &listed, error);
+    const char *hostfile = getenv("HOOP_HOSTFILE"), *rsh = getenv("HOOP_RSH");
+    int listed = options->hosts.count > 0 || options->hostfile; /* the user lists the hosts */
+    hoop_result result = HOOP_SUCCESS;
+    if (!listed && hostfile && hostfile[0] != '\0') {
+        listed = 1;
+        result = read_hostfile(options, hostfile, error);
+    }
     if (result == HOOP_SUCCESS && options->rsh.count == 0 && rsh && rsh[0] != '\0')
         result = read_rsh(&options->rsh, rsh, error);
     if (result == HOOP_SUCCESS && !(listed && (options->rsh.count > 0 || options->ssh_port > 0)))
@@ -359,15 +469,6 @@ take_environment(hp_options *options, hoop_error *error)
     if (result == HOOP_SUCCESS && !listed && !options->whole_allocation && access(everybody, R_OK) == 0)
         result = read_hostfile(options, everybody, error);
     return result;
-}
-
-/* With --pty=auto ranks get a terminal if their output is shown on one. */
-static void
-settle_terminal(hp_options *options)
-{
-    int seen = isatty(STDOUT_FILENO) && (!options->output_dir || options->tee);
-    if (options->agent.pty == HP_PTY_AUTO && !seen)
-        options->agent.pty = HP_PTY_NEVER;
 }
 
 /* Open MPI and MPICH separate programs by ':'; here the second would become arguments of the first. */
@@ -393,7 +494,9 @@ take_program(hp_options *options, char **argv, hoop_error *error)
                           "--%s goes with --output-dir DIR, the folder for the ranks' files",
                           options->tee ? "tee" : "force");
     options->argv = argv;
-    settle_terminal(options);
+    /* With --pty=auto ranks get a terminal if their output is shown on one. */
+    if (options->agent.pty == HP_PTY_AUTO && !(isatty(STDOUT_FILENO) && (!options->output_dir || options->tee)))
+        options->agent.pty = HP_PTY_NEVER;
     return take_environment(options, error);
 }
 
@@ -405,7 +508,7 @@ hp_options_parse(hp_options *options, int argc, char **argv)
     hoop_error error;
     *options = (hp_options){.here = own_folder()};
     if (argc == 1) {
-        hp_usage_print(stderr);
+        print_usage(stderr);
         return 2;
     }
     while (result == HOOP_SUCCESS && status == GO_ON && at < argc && argv[at][0] == '-' && argv[at][1] != '\0' &&

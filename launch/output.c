@@ -4,23 +4,36 @@
  * processes that share it, so it stays blocking: poll tells whether it takes bytes, and a pipe or terminal that does
  * takes at least 4 KiB (PIPE_BUF) without blocking. If standard output and error are the same terminal or file, they
  * are one sink, so that an unfinished line of one is ended before a line of the other begins.
+ *
+ * The ranks' files are opened relative to a folder that has been checked, so that it cannot be exchanged in between. All
+ * folders and files are checked before the first one is made or overwritten. Symbolic links are not followed and another
+ * user's folder is not used, because in a shared folder anyone could have put them there.
  */
 #include "launch/output.h"
 
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "launch/files.h"
+#include "base/err.h"
 #include "launch/screen.h"
 #include "launch/xalloc.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PIPE_PIECE = 4096, FILE_PIECE = 1 << 20 };
+enum { PIPE_PIECE = 4096, FILE_PIECE = 1 << 20, STREAMS = 2 };
+
+typedef struct rank_files {
+    int dir;    /* -1: not open */
+    char *made; /* the path of the folder, if it was not there before */
+    int count;  /* STREAMS for each rank */
+    int fd[];
+} rank_files;
 
 typedef struct sink {
     hp_output *output;
@@ -36,7 +49,7 @@ struct hp_output {
     hp_loop *loop;
     hp_output_options options;
     sink out, err_own, *err; /* err: &err_own, or &out when they are the same */
-    hp_files *files;         /* NULL: none */
+    rank_files *files;       /* NULL: none */
     int broken, all_ended;
     int kept; /* the files stay, also if nothing was written */
     uint64_t shown;
@@ -87,33 +100,21 @@ writable(void *arg, int ready)
     s->output->options.moved(s->output->options.arg);
 }
 
+/* Shows the lines that have waited long enough in the screen, and sets the timer for the others. */
 static void
-flush(sink *s)
+settle(void *arg)
 {
+    sink *s = arg;
+    uint64_t now = hp_now(), next = hp_screen_due(s->screen, now);
+    hp_timer_set(s->timer, next == HP_NEVER ? HP_NEVER : next - now);
+    if (s->broken)
+        hp_buffer_free(&s->queue);
     push(s);
     if (hp_buffer_size(&s->queue) == 0 || s->watch)
         return;
     s->watch = hp_watch_new(s->output->loop, s->fd, writable, s);
     if (!s->watch || hp_watch_set(s->watch, HP_WRITE) < 0)
         break_sink(s);
-}
-
-/* Shows the lines that have waited long enough in the screen, and sets the timer for the others. */
-static void
-settle(sink *s)
-{
-    uint64_t now = hp_now(), next = hp_screen_due(s->screen, now);
-    hp_timer_set(s->timer, next == HP_NEVER ? HP_NEVER : next - now);
-    if (s->broken)
-        hp_buffer_free(&s->queue);
-    else
-        flush(s);
-}
-
-static void
-waited(void *arg)
-{
-    settle(arg);
 }
 
 static void
@@ -134,7 +135,7 @@ open_screen(sink *s)
                                        .live = isatty(s->fd),
                                        .out = &s->queue};
     s->screen = hp_screen_new(&options);
-    s->timer = hp_xcheck(hp_timer_new(s->output->loop, waited, s));
+    s->timer = hp_xcheck(hp_timer_new(s->output->loop, settle, s));
 }
 
 static void
@@ -153,6 +154,194 @@ same_file(int a, int b)
     return fstat(a, &sa) == 0 && fstat(b, &sb) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
+static const char *const names[STREAMS] = {"stdout", "stderr"};
+
+/* --- folders for files --- */
+
+static int
+make_parents(const char *dir)
+{
+    char *path = hp_xstrdup(dir);
+    int result = 0, number;
+    for (char *slash = strchr(path + 1, '/'); slash && result == 0; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        result = mkdir(path, 0777) < 0 && errno != EEXIST ? -1 : 0;
+        *slash = '/';
+    }
+    number = errno;
+    free(path);
+    errno = number;
+    return result;
+}
+
+/* Opens a folder of ours, or makes it (*made). EPERM: it is another user's; ENOTDIR, ELOOP: it is no folder. */
+static int
+open_folder(int parent, const char *name, int *made)
+{
+    struct stat st;
+    *made = mkdirat(parent, name, 0777) == 0;
+    if (!*made && errno != EEXIST)
+        return -1;
+    if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode)) {
+        errno = ELOOP; /* openat would say ENOTDIR */
+        return -1;
+    }
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || (fstat(fd, &st) == 0 && st.st_uid == geteuid()))
+        return fd;
+    close(fd);
+    errno = EPERM;
+    return -1;
+}
+
+/* *made: its path if it was not there before, else NULL; free() it. */
+static int
+open_top(const char *dir, char **made)
+{
+    char *path = hp_xstrdup(dir), *end = path + strlen(path);
+    int is_new = 0;
+    while (end > path + 1 && end[-1] == '/') /* with it a link would be followed */
+        *--end = '\0';
+    int fd = make_parents(path) < 0 ? -1 : open_folder(AT_FDCWD, path, &is_new);
+    int number = errno;
+    *made = is_new ? path : NULL;
+    if (!is_new)
+        free(path);
+    errno = number;
+    return fd;
+}
+
+/* --- files --- */
+
+/* The name of a file of a former run; NULL: none. free() it. */
+static char *
+find_former(int dir, int ranks)
+{
+    char *path = NULL;
+    struct stat st;
+    for (int i = 0; i < STREAMS * ranks; i++) {
+        path = hp_xasprintf("rank.%d/%s", i / STREAMS, names[i % STREAMS]);
+        if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+            return path;
+        free(path);
+    }
+    return NULL;
+}
+
+static int
+open_files_of(rank_files *files, int dir, int rank, int force)
+{
+    char *name = hp_xasprintf("rank.%d", rank);
+    int is_new, folder = open_folder(dir, name, &is_new), i, number;
+    int how = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (force ? O_TRUNC : O_EXCL);
+    int result = folder;
+    for (i = 0; i < STREAMS && result >= 0; i++)
+        result = files->fd[STREAMS * rank + i] = openat(folder, names[i], how, 0666);
+    number = errno;
+    if (folder >= 0)
+        close(folder);
+    free(name);
+    errno = number;
+    return result;
+}
+
+/* A folder with other files in it stays. */
+static void
+remove_rank(const rank_files *files, int rank)
+{
+    char *name = hp_xasprintf("rank.%d", rank);
+    int folder = openat(files->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    for (int i = 0; i < STREAMS && folder >= 0; i++)
+        if (files->fd[STREAMS * rank + i] >= 0)
+            unlinkat(folder, names[i], 0);
+    if (folder >= 0)
+        close(folder);
+    unlinkat(files->dir, name, AT_REMOVEDIR);
+    free(name);
+}
+
+static hoop_result
+refuse(const char *dir, int rank, hoop_error *error)
+{
+    const char *why = errno == ELOOP   ? "a symbolic link is in the way; hooprun does not follow it"
+                      : errno == EPERM ? "a folder there belongs to another user"
+                                       : strerror(errno);
+    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                      "--output-dir %.150s: cannot make the files of rank %d there: %s", dir, rank, why);
+}
+
+static hoop_result
+open_all(rank_files *files, const char *dir, int force, hoop_error *error)
+{
+    char *former = force ? NULL : find_former(files->dir, files->count / STREAMS);
+    if (former) {
+        hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                   "--output-dir %.150s: %s is there already; name another folder, or write over it with --force", dir,
+                   former);
+        free(former);
+        return HOOP_ERR_INVALID_ARGUMENT;
+    }
+    for (int i = 0; i < files->count / STREAMS; i++)
+        if (open_files_of(files, files->dir, i, force) < 0)
+            return refuse(dir, i, error);
+    return HOOP_SUCCESS;
+}
+
+static void
+close_files(rank_files *files)
+{
+    for (int i = 0; i < files->count; i++)
+        if (files->fd[i] >= 0)
+            close(files->fd[i]);
+    if (files->dir >= 0)
+        close(files->dir);
+    free(files->made);
+    free(files);
+}
+
+/* The files too, and folders that are empty then: no rank has run. */
+static void
+remove_files(rank_files *files)
+{
+    for (int i = 0; i < files->count / STREAMS; i++)
+        remove_rank(files, i);
+    if (files->made)
+        rmdir(files->made);
+    close_files(files);
+}
+
+/* Files of a former run are overwritten only with force. */
+static rank_files *
+open_files(const char *dir, int ranks, int force, hoop_error *error)
+{
+    rank_files *files = hp_xcalloc(1, sizeof(*files) + (size_t)(STREAMS * ranks) * sizeof(files->fd[0]));
+    files->count = STREAMS * ranks;
+    for (int i = 0; i < files->count; i++)
+        files->fd[i] = -1;
+    files->dir = open_top(dir, &files->made);
+    if ((files->dir < 0 ? refuse(dir, 0, error) : open_all(files, dir, force, error)) == HOOP_SUCCESS)
+        return files;
+    remove_files(files);
+    return NULL;
+}
+
+/* 0, or -1 with errno. */
+static int
+write_file(rank_files *files, int rank, int stream, const uint8_t *bytes, size_t n)
+{
+    int fd = files->fd[STREAMS * rank + stream - 1];
+    while (n > 0) {
+        ssize_t done = write(fd, bytes, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return -1;
+        bytes += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
 /* --- the owner's side --- */
 
 hp_output *
@@ -168,7 +357,7 @@ hp_output_new(hp_loop *loop, const hp_output_options *options, hoop_error *error
         open_screen(output->err);
     if (!options->dir)
         return output;
-    output->files = hp_files_open(options->dir, options->size, options->force, error);
+    output->files = open_files(options->dir, options->size, options->force, error);
     if (output->files)
         return output;
     hp_output_free(output);
@@ -191,7 +380,7 @@ void
 hp_output_rank(hp_output *output, int rank, int stream, const uint8_t *bytes, size_t n)
 {
     sink *s = sink_of(output, stream);
-    if (output->files && hp_files_write(output->files, rank, stream, bytes, n) < 0)
+    if (output->files && write_file(output->files, rank, stream, bytes, n) < 0)
         output->broken = output->broken ? output->broken : errno;
     if (n == 0 || s->broken || (output->files && !output->options.tee))
         return;
@@ -258,9 +447,9 @@ void
 hp_output_free(hp_output *output)
 {
     if (output->files && output->kept)
-        hp_files_close(output->files);
+        close_files(output->files);
     else if (output->files)
-        hp_files_remove(output->files);
+        remove_files(output->files);
     close_sink(&output->out);
     close_sink(&output->err_own);
     free(output);

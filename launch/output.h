@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * output: the output of the ranks, merged (screen.c) into the launcher's standard output and error, or written to
- * files of their own (files.c), or both. It never blocks on a pipe or a terminal, and never changes their flags.
+ * files of their own, DIR/rank.3/stdout and DIR/rank.3/stderr, or both. It never blocks on a pipe or a terminal, and never changes their flags.
  */
 #ifndef HP_LAUNCH_OUTPUT_H
 #define HP_LAUNCH_OUTPUT_H

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "flight/process.h"
 #include "launch/affinity.h"
-#include "launch/proctree.h"
 #include "launch/rank_env.h"
 #include "launch/spawn.h"
 #include "launch/terminal.h"
@@ -162,8 +161,9 @@ close_input(hp_ranks *ranks)
 }
 
 static void
-report_taken(hp_ranks *ranks)
+report_taken(void *arg)
 {
+    hp_ranks *ranks = arg;
     size_t waiting = ranks->input_fd >= 0 ? hp_buffer_size(&ranks->input.buffer) : 0;
     size_t taken = ranks->owed - waiting;
     ranks->owed = waiting;
@@ -171,12 +171,6 @@ report_taken(hp_ranks *ranks)
         ranks->owner.taken(ranks->owner.arg, taken);
     if (waiting == 0 && (ranks->input_over || ranks->input.broken))
         close_input(ranks);
-}
-
-static void
-input_moved(void *arg)
-{
-    report_taken(arg);
 }
 
 void
@@ -234,14 +228,6 @@ end(hp_ranks *ranks)
 }
 
 static void
-kill_all(hp_ranks *ranks)
-{
-    hp_ranks_signal(ranks, SIGKILL);
-    hp_proctree_signal(getpid(), SIGKILL);
-    hp_timer_set(ranks->timer, 100 * HP_MS);
-}
-
-static void
 timer_fired(void *arg)
 {
     hp_ranks *ranks = arg;
@@ -249,12 +235,15 @@ timer_fired(void *arg)
     hp_ranks_reap(ranks);
     if (ranks->ended)
         return;
-    if (ranks->stopping && now >= ranks->kill_at)
-        kill_all(ranks);
-    else if (ranks->stopping)
+    if (ranks->stopping && now >= ranks->kill_at) {
+        hp_ranks_signal(ranks, SIGKILL);
+        hp_proctree_signal(getpid(), SIGKILL);
+        hp_timer_set(ranks->timer, 100 * HP_MS);
+    } else if (ranks->stopping) {
         hp_timer_set(ranks->timer, ranks->kill_at - now);
-    else if (ranks->living == 0)
+    } else if (ranks->living == 0) {
         hp_ranks_stop(ranks, 2 * HP_SEC);
+    }
 }
 
 void
@@ -332,7 +321,7 @@ keep_pipes(hp_ranks *ranks, local_rank *r, hp_spawn_pipes *p)
     if (p->in[0] >= 0) {
         close(p->in[0]);
         ranks->input_fd = p->in[1];
-        if (hp_write_queue_open(&ranks->input, ranks->loop, p->in[1], input_moved, ranks) < 0)
+        if (hp_write_queue_open(&ranks->input, ranks->loop, p->in[1], report_taken, ranks) < 0)
             return -1;
     }
     r->out = (stream){.ranks = ranks, .rank = r->number, .number = 1, .fd = -1};
@@ -417,23 +406,21 @@ undo(hp_ranks *ranks)
     hp_ranks_free(ranks);
 }
 
-static int
-is_folder(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 /* Goes into the ranks' folder. 0: a folder is missing, or terminals; *e says which. */
 static int
 prepare(const hp_spec *spec, hp_start_error *e)
 {
-    if (spec->prefix && !is_folder(spec->prefix))
-        hp_start_error_prefix(e, spec);
+    struct stat st;
+    if (spec->prefix && (stat(spec->prefix, &st) < 0 || !S_ISDIR(st.st_mode)))
+        hp_start_error_say(e, 2, "--prefix %.300s: there is no such folder; name the one where hoop is installed",
+                           spec->prefix);
     else if (hp_rank_env_enter_folder(spec) < 0)
-        hp_start_error_folder(e, spec);
+        hp_start_error_say(e, 1, "cannot change into the folder %.300s%s: %s; create it there, or name another with %s",
+                           spec->dir, spec->dir_required ? "" : ", in which hooprun was started", strerror(errno),
+                           spec->dir_required ? "--wdir" : "--wdir DIR");
     else if (spec->options.pty == HP_PTY_ALWAYS && !terminals_work())
-        hp_start_error_terminal(e);
+        hp_start_error_say(e, 1, "cannot make a pseudo-terminal for each rank: %s; with --pty=never ranks need none",
+                           strerror(errno));
     else
         return 1;
     return 0;

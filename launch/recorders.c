@@ -103,11 +103,18 @@ write_file(hp_recorders *recorders, const hp_flight_story *story, const char *pa
     return number;
 }
 
-static void
-report(hp_recorders *recorders, const hp_flight_rings *rings, const char *path, hp_output *output)
+void
+hp_recorders_report(hp_recorders *recorders, const char *dir, const char *job, hp_output *output)
 {
+    hp_flight_rings rings;
     hp_flight_story story;
-    hp_flight_tell(rings, &story);
+    if (recorders->earlier.count > 0)
+        hp_flight_compare(&recorders->all, &recorders->earlier);
+    hp_recorders_forget(recorders);
+    if (recorders->all.count == 0 || !hp_flight_rings_make(&rings, &recorders->all))
+        return;
+    char *path = hp_xasprintf("%s%shoop-%s.flight.json", dir ? dir : "", dir ? "/" : "", job);
+    hp_flight_tell(&rings, &story);
     int number = write_file(recorders, &story, path);
     if (story.plot != HP_FLIGHT_WELL)
         hp_diag(output, "%s", story.text);
@@ -116,19 +123,6 @@ report(hp_recorders *recorders, const hp_flight_rings *rings, const char *path, 
     else
         hp_diag(output, "cannot write the flight recorders to %s: %s; --flight-dir names another folder", path,
                 strerror(number));
-}
-
-void
-hp_recorders_report(hp_recorders *recorders, const char *dir, const char *job, hp_output *output)
-{
-    hp_flight_rings rings;
-    if (recorders->earlier.count > 0)
-        hp_flight_compare(&recorders->all, &recorders->earlier);
-    hp_recorders_forget(recorders);
-    if (recorders->all.count == 0 || !hp_flight_rings_make(&rings, &recorders->all))
-        return;
-    char *path = hp_xasprintf("%s%shoop-%s.flight.json", dir ? dir : "", dir ? "/" : "", job);
-    report(recorders, &rings, path, output);
     free(path);
     hp_flight_rings_free(&rings);
     hp_flight_collection_free(&recorders->all);

@@ -14,7 +14,6 @@
 #include "launch/host.h"
 #include "launch/inspection.h"
 #include "launch/job_server.h"
-#include "launch/job_table.h"
 #include "launch/recorders.h"
 #include "launch/signals.h"
 #include "launch/silence.h"
@@ -131,7 +130,7 @@ time_limit_reached(void *arg)
     hp_run *run = arg;
     hp_diag(run->output, "the time limit of %g s is reached; stopping %d rank%s",
             (double)run->options->timeout / (double)HP_SEC, run->failure.running, plural(run->failure.running));
-    hp_job_table_print(&run->server, run->output, HP_JOB_TABLE_ALL);
+    hp_inspection_table(&run->server, run->output, HP_INSPECTION_ALL);
     stop(run, 124, GRACE);
 }
 
@@ -199,21 +198,15 @@ stdin_taken(void *arg, size_t n)
 
 /* A reader that is slower than the ranks holds them back through the agents; while stopping no rank is held back. */
 static void
-check_backlog(hp_run *run)
-{
-    size_t backlog = hp_output_backlog(run->output);
-    int pause = run->phase != STOPPING && (backlog > BACKLOG_HIGH || (run->paused && backlog > BACKLOG_LOW));
-    if (pause == run->paused)
-        return;
-    run->paused = pause;
-    hp_hosts_pause(&run->hosts, pause);
-}
-
-static void
 check_output(hp_run *run)
 {
     int number = hp_output_broken(run->output);
-    check_backlog(run);
+    size_t backlog = hp_output_backlog(run->output);
+    int pause = run->phase != STOPPING && (backlog > BACKLOG_HIGH || (run->paused && backlog > BACKLOG_LOW));
+    if (pause != run->paused) {
+        run->paused = pause;
+        hp_hosts_pause(&run->hosts, pause);
+    }
     if (number == 0 || run->phase != RUNNING)
         return;
     if (number != EPIPE)
@@ -266,7 +259,7 @@ start_agents(hp_run *run)
             hp_diag(run->output, "%s", error.text);
             stop(run, 1, GRACE);
         } else if (run->options->verbose) {
-            hp_diag(run->output, "calling %s: %s", host->name, hp_agent_conn_command(host->conn));
+            hp_diag(run->output, "calling %s: %s", host->name, host->conn->command);
         }
     }
 }
@@ -343,20 +336,20 @@ knocked(void *arg, int rank)
     hp_hosts_knocked(&run->hosts, rank);
 }
 
-static int
-wants_summary(const hp_run *run)
-{
-    return run->options->summary || run->options->verbose;
-}
-
 /* A host that has answered tells at which address it sees this machine; the server may start then. */
 static void
 start_server(hp_run *run, const hp_host *host)
 {
-    const hp_job_server_owner owner = {run,     server_says, server_warns, ring_failed,
-                                       host_of, process_of,  knocked,      wants_summary(run) ? server_sums_up : NULL};
+    const hp_server_options owner = {.log = server_says,
+                                     .warn = server_warns,
+                                     .failed = ring_failed,
+                                     .host_of = host_of,
+                                     .process = process_of,
+                                     .knocked = knocked,
+                                     .summary = run->options->summary || run->options->verbose ? server_sums_up : NULL,
+                                     .arg = run};
     int had_started = !!run->server.server;
-    const char *seen_from = hp_agent_conn_seen_from(host->conn);
+    const char *seen_from = host->conn->seen_from;
     hoop_error error;
     char text[HP_ADDR_TEXT];
     if (hp_job_server_start(&run->server, run->loop, host->index, seen_from, &owner, &error) != HOOP_SUCCESS) {
@@ -373,8 +366,8 @@ agent_greeted(void *arg, hp_host *host)
     hp_run *run = arg;
     if (run->options->verbose) {
         hp_diag(run->output, "%s has answered", host->name);
-        hp_diag_quote(run->output, host->name, hp_agent_conn_banner(host->conn));
-        hp_diag_quote(run->output, host->name, hp_agent_conn_stderr(host->conn));
+        hp_diag_quote(run->output, host->name, host->conn->banner);
+        hp_diag_quote(run->output, host->name, host->conn->stderr_text);
     }
     if (run->phase != STARTING) {
         hp_agent_conn_hang_up(host->conn);
@@ -444,8 +437,8 @@ interrupted(hp_run *run, int number)
     if (run->phase != STOPPING) {
         hp_diag(run->output, "%s; stopping %d rank%s (once more: kill at once)", name, run->failure.running,
                 plural(run->failure.running));
-        if (hp_job_table_stalled(&run->server))
-            hp_job_table_print(&run->server, run->output, HP_JOB_TABLE_SHORT);
+        if (hp_inspection_is_stalled(&run->server))
+            hp_inspection_table(&run->server, run->output, HP_INSPECTION_SHORT);
     }
     stop(run, 128 + number, GRACE);
 }
@@ -506,12 +499,6 @@ open_signals(hp_run *run)
 
 /* --- life --- */
 
-static int
-wants_labels(const hp_run *run)
-{
-    return run->mapping->ranks.size > 1 && (run->options->label || isatty(STDOUT_FILENO));
-}
-
 static hp_output *
 open_output(hp_run *run, hoop_error *error)
 {
@@ -539,7 +526,7 @@ open_run(hp_run *run, hoop_error *error)
                                   .failed = ranks_not_started,
                                   .looked = looked,
                                   .over = agent_over};
-    run->label = wants_labels(run);
+    run->label = run->mapping->ranks.size > 1 && (run->options->label || isatty(STDOUT_FILENO));
     hp_failure_open(&run->failure, run->mapping->ranks.size);
     run->loop = hp_loop_new();
     if (!run->loop || open_signals(run) < 0)

@@ -35,20 +35,49 @@ struct hp_screen {
     hp_buffer early;
 };
 
+/* --- lines --- */
+
+/* How many of the held bytes may go now: up to the last newline of the first 64 KiB, or a full piece without one. */
+static size_t
+cut(const hp_lines *lines)
+{
+    size_t size = hp_buffer_size(&lines->held);
+    size_t window = size < HP_LINES_MAX ? size : HP_LINES_MAX;
+    const uint8_t *first = hp_buffer_first(&lines->held);
+    if (size == 0 || lines->raw)
+        return window;
+    const uint8_t *newline = memrchr(first, '\n', window);
+    if (newline)
+        return (size_t)(newline - first) + 1;
+    return window == HP_LINES_MAX ? window : 0;
+}
+
+void
+hp_lines_feed(hp_lines *lines, const void *bytes, size_t n, hp_lines_fn *emit, void *arg)
+{
+    size_t ready;
+    hp_xbuffer_add(&lines->held, bytes, n);
+    while ((ready = cut(lines)) > 0) {
+        emit(arg, hp_buffer_first(&lines->held), ready);
+        hp_buffer_drop(&lines->held, ready);
+    }
+}
+
+void
+hp_lines_end(hp_lines *lines, hp_lines_fn *emit, void *arg)
+{
+    size_t left = hp_buffer_size(&lines->held);
+    if (left > 0)
+        emit(arg, hp_buffer_first(&lines->held), left);
+    hp_buffer_free(&lines->held);
+}
+
 /* --- bytes out --- */
 
 static void
 put(hp_screen *s, const uint8_t *bytes, size_t n)
 {
     hp_xbuffer_add(s->options.out, bytes, n);
-}
-
-static void
-put_label(hp_screen *s, int number)
-{
-    char label[16];
-    if (s->labels)
-        put(s, (const uint8_t *)label, (size_t)snprintf(label, sizeof(label), "[%d] ", number / s->options.per_label));
 }
 
 /* Where the cursor's line is cut next: behind a newline, and on a terminal behind a carriage return. */
@@ -68,8 +97,9 @@ put_lines(hp_screen *s, int number, const uint8_t *bytes, size_t n)
 {
     while (n > 0) {
         size_t part = stretch(s, bytes, n);
-        if (s->open == NO_WRITER || (s->returned && bytes[0] != '\n' && bytes[0] != '\r'))
-            put_label(s, number);
+        char label[16];
+        if (s->labels && (s->open == NO_WRITER || (s->returned && bytes[0] != '\n' && bytes[0] != '\r')))
+            put(s, (uint8_t *)label, (size_t)snprintf(label, sizeof(label), "[%d] ", number / s->options.per_label));
         put(s, bytes, part);
         s->open = bytes[part - 1] == '\n' ? NO_WRITER : number;
         s->returned = s->options.live && bytes[part - 1] == '\r';
@@ -182,17 +212,6 @@ may_show(const writer *w, uint64_t now)
     return now - w->since >= HP_SCREEN_WAIT;
 }
 
-/* A bar that is not shown keeps its last state only. */
-static void
-forget_earlier(writer *w)
-{
-    size_t old = last_state(hp_buffer_first(&w->lines.held), hp_buffer_size(&w->lines.held));
-    if (old <= 1)
-        return;
-    hp_buffer_drop(&w->lines.held, old - 1);
-    w->shown -= old - 1 < w->shown ? old - 1 : w->shown;
-}
-
 static void
 look(writer *w, uint64_t now)
 {
@@ -208,7 +227,12 @@ look(writer *w, uint64_t now)
             s->bar = number_of(w);
         show(w);
     }
-    forget_earlier(w);
+    /* A bar that is not shown keeps its last state only. */
+    size_t old = last_state(hp_buffer_first(&w->lines.held), hp_buffer_size(&w->lines.held));
+    if (old <= 1)
+        return;
+    hp_buffer_drop(&w->lines.held, old - 1);
+    w->shown -= old - 1 < w->shown ? old - 1 : w->shown;
 }
 
 /* --- lazy labels --- */

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "launch/diag.h"
 #include "launch/xalloc.h"
+#include "lib/config.h"
 #include "rendezvous/unreachable.h"
 
 #include <stdio.h>
@@ -35,53 +36,26 @@ count_hosts(const hp_hosts *hosts, condition *is)
 static char *
 list_hosts(const hp_hosts *hosts, condition *is, int count)
 {
-    char *list = hp_xstrdup("");
+    char *list;
+    size_t size;
+    FILE *out = hp_xcheck(open_memstream(&list, &size));
     int named = 0;
-    for (int i = 0; i < hosts->count && named < NAMES_SHOWN; i++) {
-        if (!is(&hosts->host[i]))
-            continue;
-        const char *join = named == 0 ? "" : named + 1 == count ? " and " : ", ";
-        char *longer = hp_xasprintf("%s%s%s", list, join, hosts->host[i].name);
-        free(list);
-        list = longer;
-        named++;
-    }
-    if (named == count)
-        return list;
-    char *whole = hp_xasprintf("%s and %d more", list, count - named);
-    free(list);
-    return whole;
+    for (int i = 0; i < hosts->count && named < NAMES_SHOWN; i++)
+        if (is(&hosts->host[i])) {
+            fprintf(out, "%s%s", named == 0 ? "" : named + 1 == count ? " and " : ", ", hosts->host[i].name);
+            named++;
+        }
+    if (named < count)
+        fprintf(out, " and %d more", count - named);
+    return fclose(out) == 0 ? list : hp_xcheck(NULL);
 }
 
 /* --- at the start --- */
 
 static void
-say_who_is_silent(const hp_silence *s)
-{
-    int count = count_hosts(s->hosts, hp_host_is_silent);
-    if (count == 0)
-        return;
-    char *list = list_hosts(s->hosts, hp_host_is_silent, count);
-    hp_diag(s->output, "%s %s not answered for %g s; waiting up to %g s", list, count == 1 ? "has" : "have",
-            (double)s->waited / (double)HP_SEC, (double)hp_hosts_answer_limit() / (double)HP_SEC);
-    free(list);
-}
-
-static void
-give_up(hp_silence *s)
-{
-    const hp_hosts *hosts = s->hosts;
-    for (int i = 0; i < hosts->count; i++)
-        if (hp_host_is_silent(&hosts->host[i]))
-            hp_diag_agent_silent(s->output, hosts->host[i].name, hosts->host[i].conn, &hosts->mapping->host[i].call,
-                                 (double)s->waited / (double)HP_SEC);
-    s->gave_up(s->arg);
-}
-
-static void
 wait_until(hp_silence *s, uint64_t time)
 {
-    uint64_t limit = hp_hosts_answer_limit(), next = time < limit ? time : limit;
+    uint64_t next = time < s->limit ? time : s->limit;
     hp_timer_set(s->timer, next - s->waited);
     s->waited = next;
 }
@@ -90,11 +64,23 @@ static void
 time_is_up(void *arg)
 {
     hp_silence *s = arg;
-    if (s->waited >= hp_hosts_answer_limit()) {
-        give_up(s);
+    const hp_hosts *hosts = s->hosts;
+    double seconds = (double)s->waited / (double)HP_SEC;
+    int count = count_hosts(hosts, hp_host_is_silent);
+    if (s->waited >= s->limit) {
+        for (int i = 0; i < hosts->count; i++)
+            if (hp_host_is_silent(&hosts->host[i]))
+                hp_diag_agent_silent(s->output, hosts->host[i].name, hosts->host[i].conn, &hosts->mapping->host[i].call,
+                                     seconds);
+        s->gave_up(s->arg);
         return;
     }
-    say_who_is_silent(s);
+    if (count > 0) {
+        char *list = list_hosts(hosts, hp_host_is_silent, count);
+        hp_diag(s->output, "%s %s not answered for %g s; waiting up to %g s", list, count == 1 ? "has" : "have",
+                seconds, (double)s->limit / (double)HP_SEC);
+        free(list);
+    }
     wait_until(s, 2 * s->waited);
 }
 
@@ -152,21 +138,13 @@ is_remote(const hp_host *host)
     return host->has_spec && !host->all->mapping->host[host->index].here;
 }
 
-static int
-count_living(const hp_hosts *hosts)
-{
-    int count = 0;
-    for (int rank = 0; rank < hosts->mapping->ranks.size; rank++)
-        count += !hosts->process[rank].ended;
-    return count;
-}
-
 /* If nobody else answers, the cable that was pulled may be this machine's. `first`: the one that is away for longest. */
 static void
 say_lost(const hp_silence *s, const hp_host *first)
 {
-    int away = count_hosts(s->hosts, is_away), remote = count_hosts(s->hosts, is_remote),
-        living = count_living(s->hosts);
+    int away = count_hosts(s->hosts, is_away), remote = count_hosts(s->hosts, is_remote), living = 0;
+    for (int rank = 0; rank < s->hosts->mapping->ranks.size; rank++)
+        living += !s->hosts->process[rank].ended;
     char *list = list_hosts(s->hosts, is_away, away), ranks[RANKS_TEXT];
     double seconds = (double)hp_host_silence(first) / (double)HP_SEC;
     list_ranks(s, first, ranks, sizeof(ranks));
@@ -237,17 +215,6 @@ hp_silence_end(hp_silence *s)
 
 /* --- at the end --- */
 
-/* An agent that hears nothing ends its ranks when its lease is over, and so no later than this. */
-static void
-report_host(const hp_silence *s, const hp_host *host)
-{
-    char ranks[RANKS_TEXT];
-    uint64_t now = hp_loop_now(s->loop), over = hp_host_alive(host) + host->lease.lost;
-    if (list_ranks(s, host, ranks, sizeof(ranks)) > 0 && now < over)
-        hp_diag(s->output, "%s did not answer; %s may still run there, for up to %.0f s", host->name, ranks,
-                (double)(over - now) / (double)HP_SEC);
-}
-
 void
 hp_silence_report(hp_silence *s)
 {
@@ -255,9 +222,15 @@ hp_silence_report(hp_silence *s)
     if (s->reported)
         return;
     s->reported = 1;
-    for (int i = 0; i < hosts->count; i++)
-        if (hosts->host[i].has_spec && !hosts->host[i].done && !hosts->mapping->host[i].here)
-            report_host(s, &hosts->host[i]);
+    for (int i = 0; i < hosts->count; i++) {
+        const hp_host *host = &hosts->host[i];
+        char ranks[RANKS_TEXT];
+        /* An agent that hears nothing ends its ranks when its lease is over, and so no later than this. */
+        uint64_t now = hp_loop_now(s->loop), over = hp_host_alive(host) + host->lease.lost;
+        if (is_remote(host) && !host->done && list_ranks(s, host, ranks, sizeof(ranks)) > 0 && now < over)
+            hp_diag(s->output, "%s did not answer; %s may still run there, for up to %.0f s", host->name, ranks,
+                    (double)(over - now) / (double)HP_SEC);
+    }
 }
 
 /* --- life --- */
@@ -266,6 +239,7 @@ void
 hp_silence_open(hp_silence *s, hp_loop *loop, hp_hosts *hosts, hp_output *output, void (*gave_up)(void *arg), void *arg)
 {
     *s = (hp_silence){.loop = loop, .hosts = hosts, .output = output, .gave_up = gave_up, .arg = arg};
+    s->limit = (uint64_t)hp_config_glance_number(HP_SET_bootstrap_timeout_ms) * HP_MS;
     s->timer = hp_xcheck(hp_timer_new(loop, time_is_up, s));
     s->look = hp_xcheck(hp_timer_new(loop, watch, s));
     s->quiet = hp_xcalloc((size_t)hosts->count, sizeof(*s->quiet));

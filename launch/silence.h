@@ -15,6 +15,7 @@ typedef struct hp_silence {
     hp_loop *loop;
     hp_timer *timer;         /* at the start */
     uint64_t waited;         /* by the next time that the timer fires */
+    uint64_t limit;          /* to answer, in ns: as long as ranks have to join (bootstrap_timeout_ms) */
     hp_timer *look;          /* while ranks run */
     hp_stall_warning *quiet; /* likewise, by host */
     int reported;

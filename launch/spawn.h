@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * spawn: starts a program with exactly the descriptors, signals and environment it should have: 0, 1, 2, at most one
- * more as 3, and no others; signals at their defaults. It tells why a program cannot be started.
+ * more as 3, and no others; signals at their defaults. It tells why a program cannot be started. And ends processes with
+ * all that they have started, as /proc shows them. An agent adopts the orphans of its ranks (PR_SET_CHILD_SUBREAPER), so all
+ * that a rank has started is among the agent's descendants.
  */
 #ifndef HP_LAUNCH_SPAWN_H
 #define HP_LAUNCH_SPAWN_H
@@ -42,5 +44,14 @@ void hp_spawn_own_path(char path[PATH_MAX]);
 
 /* Makes descriptors 0, 1, 2 exist, so that no pipe lands there. */
 void hp_spawn_fill_standard(void);
+
+/* Sends `signal` (0: none) to every living descendant of `ancestor`; returns how many there are. */
+int hp_proctree_signal(pid_t ancestor, int signal);
+
+/*
+ * Kills `root` and every living descendant. All are stopped first: a process that runs could start another between the
+ * look at /proc and the signal, and that one would outlive its parent.
+ */
+void hp_proctree_end(pid_t root);
 
 #endif

@@ -30,6 +30,21 @@ hp_strings_free(hp_strings *strings)
     *strings = (hp_strings){0};
 }
 
+char *
+hp_strings_join(char *const *item, size_t most)
+{
+    hp_buffer line = {0};
+    for (size_t i = 0; i < most && item[i]; i++) {
+        if (i > 0)
+            hp_xbuffer_add(&line, " ", 1);
+        hp_xbuffer_add(&line, item[i], strlen(item[i]));
+    }
+    hp_xbuffer_add(&line, "", 1);
+    char *text = hp_xstrdup((const char *)hp_buffer_first(&line));
+    hp_buffer_free(&line);
+    return text;
+}
+
 /* --- the launcher's side --- */
 
 static void
@@ -48,15 +63,6 @@ put_ranks(hp_buffer *out, const hp_spec *spec)
         hp_put32(payload + 4 * ((size_t)i + 1), (uint32_t)spec->rank[i]);
     hp_agent_msg_put(out, HP_MSG_RANKS, payload, 4 * ((size_t)spec->ranks + 1), NULL, 0);
     free(payload);
-}
-
-static void
-put_local(hp_buffer *out, const hp_spec *spec)
-{
-    uint8_t payload[8];
-    hp_put32(payload, (uint32_t)spec->local_first);
-    hp_put32(payload + 4, (uint32_t)spec->local_size);
-    hp_agent_msg_put(out, HP_MSG_LOCAL, payload, sizeof(payload), NULL, 0);
 }
 
 static const struct {
@@ -99,7 +105,7 @@ hp_winsize_take(const hp_agent_msg *msg)
 void
 hp_spec_put(hp_buffer *out, const hp_spec *spec)
 {
-    uint8_t required = (uint8_t)spec->dir_required;
+    uint8_t required = (uint8_t)spec->dir_required, local[8];
     put_words(out, HP_MSG_ENV, &spec->variables);
     put_words(out, HP_MSG_ARG, &spec->argv);
     if (spec->dir)
@@ -111,7 +117,9 @@ hp_spec_put(hp_buffer *out, const hp_spec *spec)
     put_options(out, &spec->options);
     hp_winsize_put(out, spec->winsize);
     put_ranks(out, spec);
-    put_local(out, spec);
+    hp_put32(local, (uint32_t)spec->local_first);
+    hp_put32(local + 4, (uint32_t)spec->local_size);
+    hp_agent_msg_put(out, HP_MSG_LOCAL, local, sizeof(local), NULL, 0);
     hp_agent_msg_put(out, HP_MSG_GO, NULL, 0, NULL, 0);
 }
 

@@ -17,6 +17,7 @@ typedef struct hp_strings {
 
 void hp_strings_add(hp_strings *strings, char *word); /* takes a malloc'd word */
 void hp_strings_free(hp_strings *strings);
+char *hp_strings_join(char *const *item, size_t most); /* "a b c": the first ones, or all up to NULL; free() it */
 
 /* The options that agents get, as numbers. */
 typedef struct hp_agent_options {

@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { WRONG_CALL = 2, NOT_RUN = 126, NOT_THERE = 127, PATH_SHOWN = 400 };
+enum { NOT_RUN = 126, NOT_THERE = 127, PATH_SHOWN = 400 };
 
-__attribute__((format(printf, 3, 4))) static void
-say(hp_start_error *e, int status, const char *format, ...)
+void
+hp_start_error_say(hp_start_error *e, int status, const char *format, ...)
 {
     va_list ap;
     e->status = status;
@@ -22,33 +22,6 @@ say(hp_start_error *e, int status, const char *format, ...)
     vsnprintf(e->text, sizeof(e->text), format, ap);
     va_end(ap);
 }
-
-void
-hp_start_error_folder(hp_start_error *e, const hp_spec *spec)
-{
-    if (spec->dir_required)
-        say(e, 1, "cannot change into the folder %.300s: %s; create it there, or name another with --wdir", spec->dir,
-            strerror(errno));
-    else
-        say(e, 1,
-            "cannot change into the folder %.300s, in which hooprun was started: %s; create it there, or name another "
-            "with --wdir DIR",
-            spec->dir, strerror(errno));
-}
-
-void
-hp_start_error_prefix(hp_start_error *e, const hp_spec *spec)
-{
-    say(e, WRONG_CALL, "--prefix %.300s: there is no such folder; name the one where hoop is installed", spec->prefix);
-}
-
-void
-hp_start_error_terminal(hp_start_error *e)
-{
-    say(e, 1, "cannot make a pseudo-terminal for each rank: %s; with --pty=never ranks need none", strerror(errno));
-}
-
-/* --- programs --- */
 
 /* A file of Python that is there, and that exec has refused with this number. */
 static int
@@ -97,20 +70,22 @@ say_no_interpreter(hp_start_error *e, const char *program)
 {
     char interpreter[160];
     if (!read_interpreter(program, interpreter, sizeof(interpreter))) {
-        say(e, NOT_THERE, "cannot run %.160s: its loader does not exist", program);
+        hp_start_error_say(e, NOT_THERE, "cannot run %.160s: its loader does not exist", program);
         return;
     }
     char *end = strchr(interpreter, '\r');
     if (end)
         *end = '\0';
     if (end)
-        say(e, NOT_THERE,
+        hp_start_error_say(
+            e, NOT_THERE,
             "cannot run %.160s: its first line names %s with a carriage return behind it; end its lines as Unix does: "
             "sed -i 's/\\r$//' %.160s",
             program, interpreter, program);
     else
-        say(e, NOT_THERE, "cannot run %.160s: the interpreter that its first line names, %s, does not exist", program,
-            interpreter);
+        hp_start_error_say(e, NOT_THERE,
+                           "cannot run %.160s: the interpreter that its first line names, %s, does not exist", program,
+                           interpreter);
 }
 
 static void
@@ -121,12 +96,14 @@ say_not_there(hp_start_error *e, const char *program)
         here[0] = '\0';
     shown_path(path);
     if (!strchr(program, '/'))
-        say(e, NOT_THERE, "there is no program %.100s in PATH (%s); write ./%.60s if it is in the current folder",
-            program, path, program);
+        hp_start_error_say(e, NOT_THERE,
+                           "there is no program %.100s in PATH (%s); write ./%.60s if it is in the current folder",
+                           program, path, program);
     else if (access(program, F_OK) == 0)
         say_no_interpreter(e, program);
     else
-        say(e, NOT_THERE,
+        hp_start_error_say(
+            e, NOT_THERE,
             "there is no program %.160s (in the folder %.120s); copy it there, or name the folder with --wdir", program,
             here);
 }
@@ -170,11 +147,12 @@ say_no_format(hp_start_error *e, const hp_spec *spec)
     if (fd >= 0)
         close(fd);
     if (n == 0)
-        say(e, NOT_RUN, "cannot run %.160s: it is empty", program);
+        hp_start_error_say(e, NOT_RUN, "cannot run %.160s: it is empty", program);
     else if (n == (ssize_t)sizeof(magic) && memcmp(magic, "\177ELF", sizeof(magic)) == 0)
-        say(e, NOT_RUN, "cannot run %.160s: it was made for another kind of machine", program);
+        hp_start_error_say(e, NOT_RUN, "cannot run %.160s: it was made for another kind of machine", program);
     else
-        say(e, NOT_RUN,
+        hp_start_error_say(
+            e, NOT_RUN,
             "cannot run %.160s: if it is a script, its first line must name its interpreter, as #!/bin/sh does; or "
             "write hooprun -n %d sh %.160s",
             program, spec->world, program);
@@ -186,18 +164,20 @@ hp_start_error_program(hp_start_error *e, const hp_spec *spec, hp_spawn_step ste
     const char *program = spec->argv.item[0];
     int number = errno;
     if (step != HP_SPAWN_EXEC)
-        say(e, 1, "cannot start a process: %s", strerror(number));
+        hp_start_error_say(e, 1, "cannot start a process: %s", strerror(number));
     else if (is_python(program, number))
-        say(e, number == ENOENT ? NOT_THERE : NOT_RUN,
-            "%.160s is not a program by itself; write hooprun -n %d python3 %.160s", program, spec->world, program);
+        hp_start_error_say(e, number == ENOENT ? NOT_THERE : NOT_RUN,
+                           "%.160s is not a program by itself; write hooprun -n %d python3 %.160s", program,
+                           spec->world, program);
     else if (number == ENOENT && measured_by(program))
-        say(e, NOT_THERE, "there is no program %.160s; to measure with hoop, write hooprun -n %d hoop-bench --coll %s",
-            program, spec->world, measured_by(program));
+        hp_start_error_say(e, NOT_THERE,
+                           "there is no program %.160s; to measure with hoop, write hooprun -n %d hoop-bench --coll %s",
+                           program, spec->world, measured_by(program));
     else if (number == ENOENT)
         say_not_there(e, program);
     else if (number == ENOEXEC)
         say_no_format(e, spec);
     else
-        say(e, NOT_RUN, "cannot run %.160s: %s%s", program, strerror(number),
-            number == EACCES ? why_denied(program) : "");
+        hp_start_error_say(e, NOT_RUN, "cannot run %.160s: %s%s", program, strerror(number),
+                           number == EACCES ? why_denied(program) : "");
 }

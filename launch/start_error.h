@@ -11,10 +11,9 @@ typedef struct hp_start_error {
     char text[1200];
 } hp_start_error;
 
-/* Called with the errno of the failure, in the ranks' folder and with their PATH. */
-void hp_start_error_folder(hp_start_error *e, const hp_spec *spec);
-void hp_start_error_prefix(hp_start_error *e, const hp_spec *spec);
-void hp_start_error_terminal(hp_start_error *e);
+void hp_start_error_say(hp_start_error *e, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The program was not started. Called with the errno of the failure, in the ranks' folder and with their PATH. */
 void hp_start_error_program(hp_start_error *e, const hp_spec *spec, hp_spawn_step step);
 
 #endif

@@ -43,18 +43,13 @@ read_some(hp_stdin *in)
     return n > 0;
 }
 
-/* A background job of a terminal must not read from it: the kernel would stop the launcher. */
-static int
-in_background(const hp_stdin *in)
-{
-    pid_t foreground = isatty(in->fd) ? tcgetpgrp(in->fd) : -1; /* -1 too when it is not our terminal */
-    return foreground >= 0 && foreground != getpgrp();
-}
-
 static void
-pump(hp_stdin *in)
+pump(void *arg)
 {
-    int background = in_background(in);
+    hp_stdin *in = arg;
+    /* A background job of a terminal must not read from it: the kernel would stop the launcher. */
+    pid_t foreground = isatty(in->fd) ? tcgetpgrp(in->fd) : -1; /* -1 too when it is not our terminal */
+    int background = foreground >= 0 && foreground != getpgrp();
     hp_timer_set(in->timer, background && !in->over ? HP_SEC : HP_NEVER);
     while (!background && !in->over && in->out + PIECE <= WINDOW && read_some(in))
         continue;
@@ -72,19 +67,13 @@ readable(void *arg, int ready)
     pump(arg);
 }
 
-static void
-look_again(void *arg)
-{
-    pump(arg);
-}
-
 hp_stdin *
 hp_stdin_new(hp_loop *loop, int fd, const hp_stdin_owner *owner)
 {
     hp_stdin *in = hp_xcalloc(1, sizeof(*in));
     *in = (hp_stdin){.loop = loop, .fd = fd, .owner = *owner};
     in->watch = hp_xcheck(hp_watch_new(loop, fd, readable, in));
-    in->timer = hp_xcheck(hp_timer_new(loop, look_again, in));
+    in->timer = hp_xcheck(hp_timer_new(loop, pump, in));
     return in;
 }
 

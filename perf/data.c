@@ -193,20 +193,14 @@ combine_floats(int op, double a, double b)
 }
 
 static double
-mean_of(const perf_type *type, double sum, int ranks)
-{
-    if (type->dtype == HOOP_FLOAT64)
-        return sum / ranks;
-    return (double)((float)sum / (float)ranks);
-}
-
-static double
 reduced_float(const perf_pattern *p, size_t index)
 {
     double all = float_value(p, 0, index);
     for (int rank = 1; rank < p->ranks; rank++)
         all = combine_floats(p->op, all, float_value(p, rank, index));
-    return p->op == HOOP_AVG ? mean_of(p->type, all, p->ranks) : all;
+    if (p->op != HOOP_AVG)
+        return all;
+    return p->type->dtype == HOOP_FLOAT64 ? all / p->ranks : (double)((float)all / (float)p->ranks);
 }
 
 static uint64_t
@@ -367,15 +361,6 @@ period_of(size_t elements)
     return elements < PERF_PERIOD ? elements : PERF_PERIOD;
 }
 
-/* Puts `elements` elements of the table, over and over, to `to`. */
-static void
-lay_out(const perf_check *check, uint8_t *to, size_t elements)
-{
-    size_t size = element_size(check);
-    for (size_t at = 0; at < elements; at += PERF_PERIOD)
-        check->recv->memory->put(to + at * size, check->table, period_of(elements - at) * size);
-}
-
 static uint64_t
 differing(const uint8_t *a, const uint8_t *b, size_t elements, size_t size)
 {
@@ -423,14 +408,15 @@ compare(const perf_check *check, const uint8_t *at, size_t elements, size_t firs
 void
 perf_check_fill(perf_check *check)
 {
-    const perf_call *call = check->call;
-    size_t elements = send_elements(check);
+    size_t elements = send_elements(check), size = element_size(check);
     check->recv->memory->fill(check->recv->data, UNTOUCHED, recv_bytes(check));
     perf_buffer_guard(check->recv, recv_bytes(check));
-    if (!perf_coll_sends(check->coll, check->rank, call->root))
+    if (!perf_coll_sends(check->coll, check->rank, check->call->root))
         return;
     perf_pattern_send(&check->pattern, check->rank, check->table, period_of(elements));
-    lay_out(check, (uint8_t *)(uintptr_t)call->send, elements);
+    uint8_t *to = (uint8_t *)(uintptr_t)check->call->send;
+    for (size_t at = 0; at < elements; at += PERF_PERIOD)
+        check->recv->memory->put(to + at * size, check->table, period_of(elements - at) * size);
 }
 
 /* One block of what was received, against what its origin sent. */

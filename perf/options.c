@@ -2,6 +2,7 @@
 /* options: one table of long names, one switch, and small readers, which write the sentence about a wrong value. */
 #include "perf/options.h"
 
+#include "base/number.h"
 #include "base/option_list.h"
 #include "perf/collectives.h"
 
@@ -94,7 +95,7 @@ perf_options_help(void)
 /* Each has one value that asks for what hoop-bench does anyway, so that a line written for nccl-tests runs here. */
 typedef struct foreign_flag {
     char flag;
-    long neutral;        /* the value that changes nothing */
+    int neutral;         /* the value that changes nothing */
     const char *instead; /* what to do in place of any other */
 } foreign_flag;
 
@@ -183,20 +184,12 @@ complain(reader *r, const char *format, ...)
 }
 
 static int
-number(reader *r, const char *option, const char *text, long least, long most)
+number(reader *r, const char *option, const char *text, int least, int most)
 {
-    char *end;
-    long value = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || value < least || value > most)
-        complain(r, "%s takes a whole number of %ld to %ld, not \"%s\"", option, least, most, text);
-    return (int)value;
-}
-
-/* Whether nothing but B or iB is left of a size: nccl-tests reads the letter before it only. */
-static int
-ends_size(const char *text)
-{
-    return *text == '\0' || strcasecmp(text, "B") == 0 || strcasecmp(text, "iB") == 0;
+    int value = 0;
+    if (!hp_number_parse_int(text, least, most, &value))
+        complain(r, "%s takes a whole number of %d to %d, not \"%s\"", option, least, most, text);
+    return value;
 }
 
 /* As nccl-tests: a number, and K, M or G, of which only the letter counts ("4M", "4MiB", "1.5g"). */
@@ -214,7 +207,9 @@ bytes(reader *r, const char *option, const char *text)
     case 'G': unit = 1024.0 * 1024 * 1024; break;
     default: break;
     }
-    if (end == text || !ends_size(unit > 1 ? end + 1 : end) || !(value >= 0) || value * unit > 1e15) {
+    const char *rest = unit > 1 ? end + 1 : end;
+    int is_over = *rest == '\0' || strcasecmp(rest, "B") == 0 || strcasecmp(rest, "iB") == 0;
+    if (end == text || !is_over || !(value >= 0) || value * unit > 1e15) {
         complain(r, "%s takes a size such as 8, 64K, 128M or 1G, not \"%s\"", option, text);
         return 0;
     }
@@ -228,12 +223,6 @@ named(reader *r, const char *what, const char *text, int (*find)(const char *nam
     if (index < 0 && strcmp(text, "all") != 0)
         complain(r, "there is no %s called \"%s\": see hoop-bench --help", what, text);
     return index;
-}
-
-static int
-root_of(reader *r, const char *text)
-{
-    return strcmp(text, "all") == 0 || strcmp(text, "-1") == 0 ? PERF_ALL : number(r, "-r", text, 0, INT_MAX);
 }
 
 static void
@@ -263,9 +252,8 @@ take_size(reader *r, int option, const char *text)
 static void
 pass(reader *r, const foreign_flag *flag, const char *text)
 {
-    char *end;
-    long value = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || value != flag->neutral)
+    int value;
+    if (!hp_number_parse_int(text, flag->neutral, flag->neutral, &value))
         complain(r, "-%c %s: %s", flag->flag, text, flag->instead);
 }
 
@@ -279,7 +267,9 @@ take(reader *r, int option, const char *text)
     case 'c': o->check = number(r, "-c", text, 0, 1000000); break;
     case 'o': o->op = named(r, "operation", text, perf_op_named); break;
     case 'd': o->type = named(r, "type", text, perf_type_named); break;
-    case 'r': o->root = root_of(r, text); break;
+    case 'r':
+        o->root = strcmp(text, "all") == 0 || strcmp(text, "-1") == 0 ? PERF_ALL : number(r, "-r", text, 0, INT_MAX);
+        break;
     case 'z': o->blocking = number(r, "-z", text, 0, 3); break;
     case 'a': o->average = number(r, "-a", text, 0, 3); break;
     case 'g': o->gpus = number(r, "-g", text, 0, 1); break;
@@ -291,17 +281,12 @@ take(reader *r, int option, const char *text)
     }
 }
 
-static int
-reduces(const perf_options *o)
-{
-    return o->coll == PERF_ALL || perf_coll_at(o->coll)->reduces;
-}
-
 /* Where only one of -b and -e was given, and they cross, the other one follows. */
 static void
 settle(reader *r, int blocking_set)
 {
     perf_options *o = r->to;
+    int reduces = o->coll == PERF_ALL || perf_coll_at(o->coll)->reduces;
     if (r->from_set && !r->to_set && o->max_bytes < o->min_bytes)
         o->max_bytes = o->min_bytes;
     if (r->to_set && !r->from_set && o->min_bytes > o->max_bytes)
@@ -310,7 +295,7 @@ settle(reader *r, int blocking_set)
         o->blocking = 3;
     if (o->min_bytes > o->max_bytes)
         complain(r, "-b %zu is larger than -e %zu: there is no size between them", o->min_bytes, o->max_bytes);
-    if (reduces(o) && o->type != PERF_ALL && o->op != PERF_ALL && !perf_op_applies(o->op, perf_type_at(o->type)))
+    if (reduces && o->type != PERF_ALL && o->op != PERF_ALL && !perf_op_applies(o->op, perf_type_at(o->type)))
         complain(r, "%s has no operation %s: %s", perf_type_at(o->type)->name, perf_op_name(o->op),
                  perf_type_at(o->type)->kind == PERF_BOOL ? "a bool has no mean"
                                                           : "take one of integers, such as -d int32");

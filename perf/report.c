@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* report: rows, and what they add up to. */
+/* report: the table has fixed columns; a number that is too wide for its column loses decimals. */
 #include "perf/report.h"
 
+#include "base/json.h"
+#include "hoop.h"
+
+#include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* --- rows --- */
 
@@ -33,13 +39,6 @@ perf_rows_add(perf_rows *rows, const perf_row *row)
     return 0;
 }
 
-int
-perf_same_series(const perf_row *a, const perf_row *b)
-{
-    return strcmp(a->coll, b->coll) == 0 && strcmp(a->type, b->type) == 0 && strcmp(a->op, b->op) == 0 &&
-           a->root == b->root;
-}
-
 uint64_t
 perf_report_wrong(const perf_report *report)
 {
@@ -49,8 +48,8 @@ perf_report_wrong(const perf_report *report)
     return wrong;
 }
 
-double
-perf_report_busbw(const perf_report *report)
+static double
+mean_busbw(const perf_report *report)
 {
     double sum = 0;
     size_t sides = 0;
@@ -62,14 +61,476 @@ perf_report_busbw(const perf_report *report)
     return sides == 0 ? 0 : sum / (double)sides;
 }
 
-const char *
-perf_size_print(size_t bytes, char text[PERF_SIZE_TEXT])
+/* --- the table --- */
+
+enum { SIZE_TEXT = 16 };
+
+/* A number in at most `width` characters, with as many decimals as fit (two at most). */
+static const char *
+fit(char *out, int width, double value)
+{
+    size_t room = (size_t)width + 1;
+    for (int decimals = 2; decimals >= 0; decimals--)
+        if (snprintf(out, room, "%*.*f", width, decimals, value) <= width)
+            return out;
+    snprintf(out, room, width >= 7 ? "%*.1e" : "%*.0e", width, value);
+    return out;
+}
+
+void
+perf_table_head(const perf_report *report)
+{
+    const perf_options *o = report->options;
+    int by_factor = o->step_factor > 1;
+    printf("# hoop-bench version %d.%d.%d hoop-headers=%d hoop-library=%s\n", HOOP_VERSION_MAJOR, HOOP_VERSION_MINOR,
+           HOOP_VERSION_PATCH, HOOP_VERSION_MAJOR * 10000 + HOOP_VERSION_MINOR * 100 + HOOP_VERSION_PATCH,
+           hoop_version());
+    printf("# Collective test starting: hoop-bench\n");
+    printf("# nThread 1 nGpus %d minBytes %zu maxBytes %zu step: %zu(%s) warmup iters: %d iters: %d agg iters: 1 "
+           "validation: %d graph: 0 unalign: 0\n",
+           o->gpus, o->min_bytes, o->max_bytes, by_factor ? o->step_factor : o->step_bytes,
+           by_factor ? "factor" : "bytes", o->warmup, o->iterations, o->check);
+    printf("#\n# Using devices\n");
+    for (int i = 0; i < report->ranks; i++) {
+        const perf_member *m = &report->members[i];
+        printf("#  Rank %2d Group %2d Pid %6d on %10s device %2d [%04x:%02x:%02x] %s\n", m->rank, 0, m->pid, m->host, 0,
+               0U, 0U, 0U, m->device);
+    }
+}
+
+static void
+stats_columns(const char *first, const char *median, const char *least, const char *most, const char *low,
+              const char *high)
+{
+    printf("  %7s  %7s  %7s  %7s  %7s  %7s", first, median, least, most, low, high);
+}
+
+static void
+column_line(const perf_report *report, const char *const left[5], const char *time, const char *bandwidth[2],
+            const char *wrong, int units)
+{
+    printf("# %10s  %12s  %8s  %6s  %6s", left[0], left[1], left[2], left[3], left[4]);
+    for (int place = 0; place < 2; place++) {
+        printf("  %7s  %6s  %6s  %6s", time, bandwidth[0], bandwidth[1], wrong);
+        if (report->options->stats && units)
+            stats_columns("(us)", "(us)", "(us)", "(us)", "(us)", "(us)");
+        else if (report->options->stats)
+            stats_columns("first", "median", "min", "max", "ci_low", "ci_high");
+    }
+    printf(" \n");
+}
+
+void
+perf_table_columns(const perf_report *report, const char *coll)
+{
+    static const char *const names[] = {"size", "count", "type", "redop", "root"};
+    static const char *const units[] = {"(B)", "(elements)", "", "", ""};
+    printf("#\n");
+    if (report->options->coll == PERF_ALL)
+        printf("# Collective: %s\n#\n", coll);
+    if (report->options->stats)
+        printf("# %10s  %12s  %8s  %6s  %6s  %-83s  %s\n", "", "", "", "", "",
+               "         out-of-place (+ runs one by one)", "         in-place (+ runs one by one)");
+    else
+        printf("# %10s  %12s  %8s  %6s  %6s           out-of-place                       in-place          \n", "", "",
+               "", "", "");
+    column_line(report, names, "time", (const char *[]){"algbw", "busbw"}, "#wrong", 0);
+    column_line(report, units, "(us)", (const char *[]){"(GB/s)", "(GB/s)"}, "", 1);
+}
+
+void
+perf_table_begin(const perf_row *row)
+{
+    printf("%12zu  %12zu  %8s  %6s  %6d", row->bytes, row->count, row->type, row->op, row->root);
+    fflush(stdout);
+}
+
+static void
+stats_of(const perf_side *side)
+{
+    const perf_stats *s = &side->stats;
+    char first[8], median[8], least[8], most[8], low[8] = "N/A", high[8] = "N/A";
+    if (perf_stats_has_interval(s)) {
+        fit(low, 7, s->low * 1e6);
+        fit(high, 7, s->high * 1e6);
+    }
+    stats_columns(fit(first, 7, side->first * 1e6), fit(median, 7, s->median * 1e6), fit(least, 7, s->min * 1e6),
+                  fit(most, 7, s->max * 1e6), low, high);
+}
+
+static void
+side_columns(const perf_report *report, const perf_row *row, const perf_side *side)
+{
+    char time[8], algbw[7], busbw[7];
+    printf("  %7s  %6s  %6s", fit(time, 7, side->time * 1e6), fit(algbw, 6, side->algbw), fit(busbw, 6, side->busbw));
+    if (row->checked)
+        printf("  %6g", (double)side->wrong);
+    else
+        printf("    N/A");
+    if (report->options->stats)
+        stats_of(side);
+}
+
+void
+perf_table_side(const perf_report *report, const perf_row *row, int place)
+{
+    if (!row->side[place].absent) {
+        side_columns(report, row, &row->side[place]);
+    } else {
+        printf("  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A");
+        if (report->options->stats)
+            stats_columns("N/A", "N/A", "N/A", "N/A", "N/A", "N/A");
+    }
+    fflush(stdout);
+}
+
+void
+perf_table_end(void)
+{
+    printf("\n");
+    fflush(stdout);
+}
+
+/* "4 KiB" */
+static const char *
+print_size(size_t bytes, char text[SIZE_TEXT])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     int unit = 0;
     double value = (double)bytes;
     for (; value >= 1024 && unit < 4; unit++)
         value /= 1024;
-    snprintf(text, PERF_SIZE_TEXT, "%.4g %s", value, units[unit]);
+    snprintf(text, SIZE_TEXT, "%.4g %s", value, units[unit]);
     return text;
+}
+
+/* The row and place whose first call was the slowest, by its own median. */
+static void
+first_calls(const perf_report *report)
+{
+    double worst = 0;
+    size_t bytes = 0;
+    char size[SIZE_TEXT];
+    for (size_t i = 0; i < 2 * report->rows.count; i++) {
+        const perf_row *row = &report->rows.row[i / 2];
+        const perf_side *side = &row->side[i % 2];
+        double times = side->stats.median > 0 ? side->first / side->stats.median : 0;
+        if (times > worst) {
+            worst = times;
+            bytes = row->bytes;
+        }
+    }
+    printf("# %-20s : up to %.1f times the median (at %s); %s\n", "First call", worst, print_size(bytes, size),
+           report->options->stats ? "it counts in the column first only" : "not counted in the table");
+}
+
+void
+perf_table_foot(const perf_report *report)
+{
+    uint64_t wrong = perf_report_wrong(report);
+    printf("# %-20s : %llu %s\n", "Out of bounds values", (unsigned long long)wrong, wrong != 0 ? "FAILED" : "OK");
+    printf("# %-20s : %g \n", "Avg bus bandwidth", mean_busbw(report));
+    first_calls(report);
+    printf("#\n# Collective test concluded: hoop-bench\n#\n");
+    fflush(stdout);
+}
+
+/* --- the curve on a terminal --- */
+
+enum { HEIGHT = 10, WIDTH = 72, LEAST = 3 };
+
+/* Whether they differ in their size only. */
+static int
+same_series(const perf_row *a, const perf_row *b)
+{
+    return strcmp(a->coll, b->coll) == 0 && strcmp(a->type, b->type) == 0 && strcmp(a->op, b->op) == 0 &&
+           a->root == b->root;
+}
+
+static int
+level(double value, double top)
+{
+    return (int)(value / top * (HEIGHT - 1) + 0.5);
+}
+
+static void
+curve_line(const perf_row *row, size_t count, size_t step, double top, int height)
+{
+    if (height % 3 == 0)
+        printf("# %8.3g |", top * height / (HEIGHT - 1));
+    else
+        printf("# %8s |", "");
+    for (size_t i = 0; i < count; i++) {
+        int out = level(row[i].side[0].busbw, top) == height;
+        int in = !row[i].side[1].absent && level(row[i].side[1].busbw, top) == height;
+        printf("%*s%c", (int)step - 1, "", out && in ? '#' : out ? 'o' : in ? '+' : ' ');
+    }
+    printf("\n");
+}
+
+/* "64K": at most five characters. */
+static void
+short_size(char *out, size_t room, size_t bytes)
+{
+    static const char *const units[] = {"", "K", "M", "G", "T"};
+    int unit = 0;
+    double value = (double)bytes;
+    for (; value >= 1000 && unit < 4; unit++)
+        value /= 1024;
+    snprintf(out, room, "%.3g%s", value, units[unit]);
+}
+
+static void
+curve_axis(const perf_row *row, size_t count, size_t step)
+{
+    printf("# %8s +", "");
+    for (size_t i = 0; i < count * step; i++)
+        fputc('-', stdout);
+    printf("\n# %8s  ", "");
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        char label[16];
+        short_size(label, sizeof(label), row[i].bytes);
+        size_t end = (i + 1) * step;
+        if (end < strlen(label) + at + (at > 0))
+            continue;
+        at += (size_t)printf("%*s", (int)(end - at), label);
+    }
+    printf("\n#\n");
+}
+
+void
+perf_curve_draw(const perf_report *report)
+{
+    const perf_row *row = report->rows.row;
+    size_t count = 0;
+    double top = 0;
+    for (; count < report->rows.count && count < WIDTH && same_series(&row[0], &row[count]); count++)
+        for (int place = 0; place < 2; place++)
+            top = row[count].side[place].busbw > top ? row[count].side[place].busbw : top;
+    if (count < LEAST || top <= 0)
+        return;
+    size_t step = WIDTH / count > 6 ? 6 : WIDTH / count;
+    printf("# Bus bandwidth of %s (%s, %s) in GB/s over size: o out of place, + in place, # both\n#\n", row->coll,
+           row->type, row->op);
+    for (int height = HEIGHT - 1; height >= 0; height--)
+        curve_line(row, count, step, top, height);
+    curve_axis(row, count, step);
+}
+
+/* --- comma-separated values --- */
+
+static void
+csv_line(FILE *f, const perf_report *report, const perf_row *row, int place)
+{
+    const perf_side *side = &row->side[place];
+    const perf_stats *s = &side->stats;
+    fprintf(f, "%s,%zu,%zu,%s,%s,%d,%s,%d,", row->coll, row->bytes, row->count, row->type, row->op, row->root,
+            place == 0 ? "out" : "in", report->options->iterations);
+    fprintf(f, "%.3f,%.6f,%.6f,", side->time * 1e6, side->algbw, side->busbw);
+    if (row->checked)
+        fprintf(f, "%llu", (unsigned long long)side->wrong);
+    fprintf(f, ",%.3f,%.3f,%.3f,%.3f,", side->first * 1e6, s->median * 1e6, s->min * 1e6, s->max * 1e6);
+    if (perf_stats_has_interval(s))
+        fprintf(f, "%.3f,%.3f\n", s->low * 1e6, s->high * 1e6);
+    else
+        fprintf(f, ",\n");
+}
+
+int
+perf_csv_write(const char *path, const perf_report *report)
+{
+    FILE *f = fopen(path, "w");
+    int failed = !f;
+    if (f) {
+        fprintf(f, "coll,size,count,type,redop,root,place,iterations,time_us,algbw,busbw,wrong,first_us,median_us,"
+                   "min_us,max_us,ci95_low_us,ci95_high_us\n");
+        for (size_t i = 0; i < 2 * report->rows.count; i++)
+            if (!report->rows.row[i / 2].side[i % 2].absent)
+                csv_line(f, report, &report->rows.row[i / 2], (int)(i % 2));
+        failed = ferror(f);
+        failed |= fclose(f) != 0; /* errors of buffered writing show here */
+    }
+    if (failed)
+        fprintf(stderr, "hoop-bench: cannot write all of %s: %s\n", path, strerror(errno));
+    return failed ? -1 : 0;
+}
+
+/* --- JSON --- */
+
+enum { NUMBERED = 10000 };
+
+/* The first of a.json, a.0.json, a.1.json ... that is free: a number is before the last dot, so the name keeps its ending. */
+FILE *
+perf_json_open(const char *path)
+{
+    char name[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *own = slash ? slash + 1 : path, *dot = strrchr(own, '.');
+    if (!dot || dot == own)
+        dot = own + strlen(own);
+    snprintf(name, sizeof(name), "%s", path);
+    for (int number = 0; number < NUMBERED; number++) {
+        FILE *file = fopen(name, "wx");
+        if (file) {
+            printf("# Writing JSON output to %s\n", name);
+            return file;
+        }
+        if (errno != EEXIST)
+            break;
+        snprintf(name, sizeof(name), "%.*s.%d%s", (int)(dot - path), path, number, dot);
+    }
+    return NULL;
+}
+
+static const char *
+truth(int value)
+{
+    return value ? "true" : "false"; /* nccl-tests has these as texts */
+}
+
+static void
+write_start(hp_json *json, const perf_report *report)
+{
+    hp_json_integer(json, "version", 3);
+    hp_json_text(json, "start_time", report->started);
+    hp_json_list(json, "args");
+    for (int i = 0; i < report->argc; i++)
+        hp_json_text(json, NULL, report->argv[i]);
+    hp_json_close(json);
+    hp_json_list(json, "env");
+    for (char **variable = environ; *variable; variable++)
+        if (strncmp(*variable, "HOOP_", 5) == 0)
+            hp_json_text(json, NULL, *variable);
+    hp_json_close(json);
+    hp_json_integer(json, "nccl_version", HOOP_VERSION_MAJOR * 10000 + HOOP_VERSION_MINOR * 100 + HOOP_VERSION_PATCH);
+    hp_json_text(json, "hoop_version", hoop_version());
+}
+
+static void
+write_devices(hp_json *json, const perf_report *report)
+{
+    hp_json_list(json, "devices");
+    for (int i = 0; i < report->ranks; i++) {
+        const perf_member *member = &report->members[i];
+        hp_json_object(json, NULL);
+        hp_json_integer(json, "rank", member->rank);
+        hp_json_integer(json, "group", 0);
+        hp_json_integer(json, "pid", member->pid);
+        hp_json_text(json, "hostname", member->host);
+        hp_json_integer(json, "device", 0);
+        hp_json_text(json, "device_hex", "0000:00:00");
+        hp_json_text(json, "device_info", member->device);
+        hp_json_close(json);
+    }
+    hp_json_close(json);
+}
+
+static void
+write_config(hp_json *json, const perf_report *report)
+{
+    const perf_options *o = report->options;
+    hp_json_object(json, "config");
+    hp_json_integer(json, "nthreads", 1);
+    hp_json_integer(json, "ngpus", o->gpus);
+    hp_json_count(json, "minimum_bytes", o->min_bytes);
+    hp_json_count(json, "maximum_bytes", o->max_bytes);
+    if (o->step_factor > 1)
+        hp_json_count(json, "step_factor", o->step_factor);
+    else
+        hp_json_count(json, "step_bytes", o->step_bytes);
+    hp_json_integer(json, "warmup_iters", o->warmup);
+    hp_json_integer(json, "iterations", o->iterations);
+    hp_json_integer(json, "aggregated_iterations", 1);
+    hp_json_integer(json, "validation", o->check);
+    hp_json_integer(json, "graph", 0);
+    hp_json_text(json, "blocking_collectives", truth(o->blocking));
+    hp_json_text(json, "per_iter_timing", truth(o->stats));
+    hp_json_integer(json, "per_iter_skip", 0);
+    hp_json_text(json, "parallel_init", "false");
+    write_devices(json, report);
+    hp_json_close(json);
+}
+
+static void
+write_side(hp_json *json, const char *key, const perf_row *row, const perf_side *side)
+{
+    const perf_stats *s = &side->stats;
+    if (side->absent) {
+        hp_json_null(json, key);
+        return;
+    }
+    hp_json_object(json, key);
+    hp_json_decimal(json, "time", side->time * 1e6, 6);
+    hp_json_decimal(json, "alg_bw", side->algbw, 6);
+    hp_json_decimal(json, "bus_bw", side->busbw, 6);
+    if (row->checked)
+        hp_json_decimal(json, "nwrong", (double)side->wrong, 6);
+    else
+        hp_json_null(json, "nwrong");
+    hp_json_decimal(json, "first_us", side->first * 1e6, 6);
+    hp_json_decimal(json, "median_us", s->median * 1e6, 6);
+    hp_json_decimal(json, "min_us", s->min * 1e6, 6);
+    hp_json_decimal(json, "max_us", s->max * 1e6, 6);
+    if (perf_stats_has_interval(s)) {
+        hp_json_decimal(json, "ci95_low_us", s->low * 1e6, 6);
+        hp_json_decimal(json, "ci95_high_us", s->high * 1e6, 6);
+    }
+    hp_json_close(json);
+}
+
+static void
+write_results(hp_json *json, const perf_report *report)
+{
+    hp_json_list(json, "results");
+    for (size_t i = 0; i < report->rows.count; i++) {
+        const perf_row *row = &report->rows.row[i];
+        char root[16];
+        snprintf(root, sizeof(root), "%6d", row->root);
+        hp_json_object(json, NULL);
+        hp_json_count(json, "size", row->bytes);
+        hp_json_count(json, "count", row->count);
+        hp_json_text(json, "type", row->type);
+        hp_json_text(json, "redop", row->op);
+        hp_json_text(json, "root", root);
+        write_side(json, "out_of_place", row, &row->side[0]);
+        write_side(json, "in_place", row, &row->side[1]);
+        hp_json_integer(json, "actual_iterations", report->options->iterations);
+        hp_json_text(json, "experiment_name", row->coll);
+        hp_json_close(json);
+    }
+    hp_json_close(json);
+}
+
+static void
+write_end(hp_json *json, const perf_report *report)
+{
+    char now[32];
+    uint64_t wrong = perf_report_wrong(report);
+    perf_report_clock(now, sizeof(now));
+    hp_json_object(json, "out_of_bounds");
+    hp_json_count(json, "count", wrong);
+    hp_json_text(json, "okay", truth(wrong == 0));
+    hp_json_close(json);
+    hp_json_object(json, "average_bus_bandwidth");
+    hp_json_decimal(json, "bandwidth", mean_busbw(report), 6);
+    hp_json_text(json, "okay", "unchecked");
+    hp_json_close(json);
+    hp_json_list(json, "errors");
+    hp_json_close(json);
+    hp_json_text(json, "end_time", now);
+}
+
+int
+perf_json_close(FILE *file, const perf_report *report)
+{
+    hp_json json;
+    hp_json_begin(&json, hp_json_to_file, file);
+    hp_json_object(&json, NULL);
+    write_start(&json, report);
+    write_config(&json, report);
+    write_results(&json, report);
+    write_end(&json, report);
+    hp_json_close(&json);
+    int failed = hp_json_end(&json) != 0 || fputs("\n", file) == EOF;
+    return fclose(file) != 0 || failed ? -1 : 0;
 }

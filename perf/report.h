@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * report: what a run has found, as rank 0 prints and writes it. Times are in seconds, bandwidths in GB/s.
- * Nothing here measures.
+ * report: what a run has found, as rank 0 prints and writes it: nccl-tests' head, columns and foot, letter for letter, so
+ * that a program that reads theirs reads ours; the curve of bus bandwidth on a terminal; comma-separated values; and the
+ * file that nccl-tests' -J writes (its version 3), with hoop's own figures as further keys. Times are in seconds,
+ * bandwidths in GB/s. Nothing here measures.
  */
 #ifndef PERF_REPORT_H
 #define PERF_REPORT_H
@@ -49,12 +51,25 @@ typedef struct perf_report {
 } perf_report;
 
 uint64_t perf_report_wrong(const perf_report *report);
-double perf_report_busbw(const perf_report *report);
-void perf_report_clock(char *text, size_t size);            /* "2026-11-20 13:25:00" */
-int perf_same_series(const perf_row *a, const perf_row *b); /* 1: they differ in their size only */
-int perf_rows_add(perf_rows *rows, const perf_row *row);    /* 0, or -1 out of memory */
+void perf_report_clock(char *text, size_t size);         /* "2026-11-20 13:25:00" */
+int perf_rows_add(perf_rows *rows, const perf_row *row); /* 0, or -1 out of memory */
 
-enum { PERF_SIZE_TEXT = 16 };
-const char *perf_size_print(size_t bytes, char text[PERF_SIZE_TEXT]); /* "4 KiB" */
+/* To standard output. */
+void perf_table_head(const perf_report *report);
+void perf_table_columns(const perf_report *report, const char *coll);
+void perf_table_begin(const perf_row *row); /* before a size is measured */
+void perf_table_side(const perf_report *report, const perf_row *row, int place);
+void perf_table_end(void);
+void perf_table_foot(const perf_report *report);
+void perf_curve_draw(const perf_report *report); /* bus bandwidth over size, of the first series, in characters */
+
+int perf_csv_write(const char *path, const perf_report *report); /* 0, or -1 after a sentence on standard error */
+
+/*
+ * An existing file is left alone, and the next free number of its name is taken. NULL: errno says why. Of the environment
+ * the file has HOOP_ variables only: others may be nobody's business.
+ */
+FILE *perf_json_open(const char *path);
+int perf_json_close(FILE *file, const perf_report *report); /* writes it. 0, or -1: not all could be written */
 
 #endif

@@ -1,14 +1,213 @@
 /* SPDX-License-Identifier: MIT */
-/* run: every decision that could leave a rank waiting for another one is taken by all ranks together. */
+/*
+ * run: what is timed is one call of the library; everything else happens before or after. Every decision that could leave a
+ * rank waiting for another one is taken by all ranks together.
+ */
 #include "perf/run.h"
-
-#include "perf/json.h"
-#include "perf/table.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+/* A row in the making: one collective, type, operation, root and size. All ranks do the same; rank 0 alone prints. */
+typedef struct perf_task {
+    const perf_coll *coll;
+    const perf_type *type;
+    int op, root; /* op: its place in the table of perf_op_at */
+    perf_row row; /* its names and its root are set before measure_row */
+} perf_task;
+
+/* --- ends --- */
+
+void
+perf_need(const perf_run *run, hoop_result result)
+{
+    hoop_error error = {.size = sizeof(error)};
+    if (result == HOOP_SUCCESS)
+        return;
+    hoop_comm_error(run->comm, &error);
+    if (run->row_open)
+        perf_table_end();
+    fprintf(stderr, "hoop-bench: %s\n", error.text[0] != '\0' ? error.text : hoop_strerror(result));
+    exit(1);
+}
+
+void
+perf_refuse(const perf_run *run, int status, const char *sentence)
+{
+    if (run->rank == 0)
+        fprintf(stderr, "hoop-bench: %s\n", sentence);
+    hoop_comm_destroy(run->comm);
+    exit(status);
+}
+
+/* For trouble of one rank alone, for which the others must not wait: "rank 3 <sentence>". */
+__attribute__((noreturn)) static void
+abandon(const perf_run *run, const char *sentence)
+{
+    fprintf(stderr, "hoop-bench: rank %d %s\n", run->rank, sentence);
+    hoop_comm_abort(run->comm, sentence);
+    exit(1);
+}
+
+/* --- progress --- */
+
+/* Seconds on a clock that only grows. */
+static double
+now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Whether descriptor fd is a pipe to hooprun, which copies it to a terminal of its own. */
+static int
+is_shown_by_hooprun(int fd)
+{
+    const char *terminals = getenv("HOOPRUN_TTY");
+    return !isatty(fd) && terminals && strchr(terminals, '0' + fd);
+}
+
+/*
+ * On a terminal of our own, behind the row in the making, the cursor returns to its place; hooprun takes whole lines
+ * only, so its terminal gets a line now and then.
+ */
+static void
+show_progress(perf_run *run, const perf_task *t, int done, double start, double *shown)
+{
+    double time = now(), left = (time - start) / done * (run->options.iterations - done);
+    int own = run->terminal, of = run->options.iterations;
+    if (run->rank != 0 || time - start < 1 || time - *shown < (own ? 0.25 : 5))
+        return;
+    *shown = time;
+    if (own)
+        fprintf(stderr, "\0337  run %d of %d, %.0f s to go\033[K\0338", done, of, left);
+    else if (is_shown_by_hooprun(STDERR_FILENO))
+        fprintf(stderr, "# %s of %zu bytes: run %d of %d, %.0f s to go\n", t->coll->name, t->row.bytes, done, of, left);
+    run->progress = own;
+}
+
+/* --- one side of a row --- */
+
+/* The timed runs: fills run->samples and returns the seconds of all of them. */
+static double
+run_timed(perf_run *run, const perf_task *t, const perf_call *call)
+{
+    int barrier = run->options.blocking == 1 || run->options.blocking == 3;
+    double start = now(), shown = start, sum = 0;
+    for (int i = 0; i < run->options.iterations; i++) {
+        double before = now();
+        perf_need(run, t->coll->run(call));
+        run->samples[i] = now() - before;
+        sum += run->samples[i];
+        if (barrier)
+            perf_need(run, hoop_barrier(run->comm));
+        show_progress(run, t, i + 1, start, &shown);
+    }
+    return run->options.blocking == 3 ? sum : now() - start;
+}
+
+/* The times that count: 0 rank 0's own, 1 the mean of all ranks, 2 the fastest rank's, 3 the slowest rank's. */
+static void
+agree(perf_run *run, double *times, size_t count)
+{
+    static const hoop_op ops[] = {HOOP_SUM, HOOP_AVG, HOOP_MIN, HOOP_MAX};
+    if (run->options.average != 0)
+        perf_need(run, hoop_allreduce(times, times, count, HOOP_FLOAT64, ops[run->options.average], run->comm));
+}
+
+static void
+time_side(perf_run *run, perf_task *t, const perf_call *call, perf_side *side)
+{
+    perf_need(run, hoop_barrier(run->comm));
+    double before = now();
+    perf_need(run, t->coll->run(call));
+    side->first = now() - before;
+    for (int i = 0; i < run->options.warmup; i++)
+        perf_need(run, t->coll->run(call));
+    perf_need(run, hoop_barrier(run->comm));
+    double all = run_timed(run, t, call);
+    perf_need(run, hoop_barrier(run->comm));
+    agree(run, &side->first, 1);
+    agree(run, &all, 1);
+    agree(run, run->samples, (size_t)run->options.iterations);
+    side->stats = perf_stats_of(run->samples, (size_t)run->options.iterations);
+    side->time = all / run->options.iterations;
+    side->algbw = side->time > 0 ? (double)t->row.bytes / side->time / 1e9 : 0;
+    side->busbw = side->algbw * perf_coll_bus_factor(t->coll, run->ranks);
+}
+
+/* Runs with a pattern of its own each time, until one is wrong. */
+static void
+check_side(perf_run *run, const perf_task *t, const perf_call *call, int in_place, perf_side *side)
+{
+    perf_check *c = &run->check;
+    c->coll = t->coll;
+    c->call = call;
+    c->in_place = in_place;
+    c->pattern =
+        (perf_pattern){.type = t->type, .op = t->coll->reduces ? (int)perf_op_at(t->op) : -1, .ranks = run->ranks};
+    side->wrong = 0;
+    for (int i = 0; i < run->options.check && side->wrong == 0; i++) {
+        c->pattern.seed = ++run->seed;
+        perf_check_fill(c);
+        perf_need(run, t->coll->run(call));
+        side->wrong = perf_check_wrong(c);
+        perf_need(run, hoop_allreduce(&side->wrong, &side->wrong, 1, HOOP_UINT64, HOOP_SUM, run->comm));
+    }
+}
+
+static void
+measure_side(perf_run *run, perf_task *t, int in_place)
+{
+    perf_call call = {.send = run->send.data, .recv = run->recv.data, .count = t->row.count, .dtype = t->type->dtype};
+    call.counts = run->counts;
+    call.op = perf_op_at(t->op);
+    call.root = t->root < 0 ? 0 : t->root;
+    call.comm = run->comm;
+    if (in_place)
+        perf_coll_in_place(t->coll, &call, run->recv.data, t->type->size, run->ranks, run->rank);
+    /* Zeros stay zeros: however often a sum in place is repeated, no run meets infinities or subnormal numbers. */
+    run->send.memory->fill(run->send.data, 0, t->row.bytes);
+    run->recv.memory->fill(run->recv.data, 0, t->row.bytes);
+    time_side(run, t, &call, &t->row.side[in_place]);
+    if (run->options.check > 0 && t->row.checked)
+        check_side(run, t, &call, in_place, &t->row.side[in_place]);
+}
+
+/* --- the row --- */
+
+static void
+measure_row(perf_run *run, perf_task *t, size_t bytes)
+{
+    perf_row *row = &t->row;
+    row->count = perf_coll_count(t->coll, bytes, t->type->size, run->ranks);
+    row->bytes = perf_coll_total(t->coll, row->count, run->ranks) * t->type->size;
+    row->checked = run->options.check > 0;
+    for (int rank = 0; rank < run->ranks; rank++)
+        run->counts[rank] = perf_coll_block(t->coll, row->count, run->ranks, rank).count;
+    run->row_open = run->rank == 0;
+    if (run->row_open)
+        perf_table_begin(row);
+    for (int place = 0; place < 2; place++) {
+        row->side[place].absent = place == 1 && t->coll->messages;
+        if (!row->side[place].absent)
+            measure_side(run, t, place);
+        if (run->progress)
+            fprintf(stderr, "\033[K");
+        run->progress = 0;
+        if (run->rank == 0)
+            perf_table_side(&run->report, row, place);
+    }
+    if (run->row_open)
+        perf_table_end();
+    run->row_open = 0;
+    if (perf_rows_add(&run->report.rows, row) != 0)
+        abandon(run, "has no memory for its results");
+}
 
 /* --- all rows --- */
 
@@ -21,7 +220,7 @@ measure_sizes(perf_run *run, perf_task *t)
     t->row.op = perf_op_name(t->coll->reduces ? t->op : -1);
     t->row.root = t->coll->rooted ? t->root : -1;
     for (size_t bytes = o->min_bytes; bytes <= o->max_bytes;) {
-        perf_measure_row(run, t, bytes);
+        measure_row(run, t, bytes);
         size_t next = o->step_factor > 1 ? bytes * o->step_factor : bytes + o->step_bytes;
         if (next <= bytes || t->coll->send == PERF_NOTHING)
             return;
@@ -59,14 +258,6 @@ measure_coll(perf_run *run, const perf_coll *coll)
             }
 }
 
-static void
-measure_all(perf_run *run)
-{
-    perf_turns colls = choice(run->options.coll, PERF_COLLS, 1);
-    for (int coll = colls.first; coll <= colls.last; coll++)
-        measure_coll(run, perf_coll_at(coll));
-}
-
 /* --- before --- */
 
 static void
@@ -75,7 +266,7 @@ introduce(perf_run *run)
     perf_member own = {.rank = run->rank, .pid = getpid()};
     perf_member *all = calloc((size_t)run->ranks, sizeof(*all));
     if (!all)
-        perf_abandon(run, "has no memory for the list of ranks");
+        abandon(run, "has no memory for the list of ranks");
     gethostname(own.host, sizeof(own.host) - 1);
     snprintf(own.device, sizeof(own.device), "%s", run->recv.memory->name);
     perf_need(run, hoop_allgather(&own, all, sizeof(own), HOOP_UINT8, run->comm));
@@ -161,64 +352,33 @@ failed:
     return -1;
 }
 
-/* A file that rank 0 cannot write ends the run on all ranks, before anything is measured. */
-static void
-open_files(perf_run *run)
-{
-    char why[WHY] = "";
-    uint64_t failed = run->rank == 0 && open_outputs(run, why, sizeof(why)) != 0;
-    perf_need(run, hoop_broadcast(&failed, &failed, 1, HOOP_UINT64, 0, run->comm));
-    if (failed)
-        perf_refuse(run, 1, why);
-}
-
 /* --- after --- */
 
-/* Rank 0's files. 0, or -1 when one could not be written. */
-static int
-write_files(perf_run *run)
-{
-    const perf_options *o = &run->options;
-    int failed = 0;
-    if (run->json && perf_json_close(run->json, &run->report) != 0) {
-        fprintf(stderr, "hoop-bench: cannot write all of %s: %s\n", o->json, strerror(errno));
-        failed = 1;
-    }
-    if (o->csv && perf_csv_write(o->csv, &run->report) != 0)
-        failed = 1;
-    return failed ? -1 : 0;
-}
-
+/* What rank 0 prints and writes. 0, or -1 when a file could not be written. */
 static int
 print_end(perf_run *run)
 {
     if (run->rank != 0)
         return 0;
     perf_table_foot(&run->report);
-    if (isatty(STDOUT_FILENO) || perf_is_shown_by_hooprun(STDOUT_FILENO))
+    if (isatty(STDOUT_FILENO) || is_shown_by_hooprun(STDOUT_FILENO))
         perf_curve_draw(&run->report);
     if (run->options.plain)
         printf("# Read next: man hoop-bench for the columns and the options, man 7 hoop for the library,\n"
                "# and examples/digits.c trains on real data: hooprun -n 4 examples/digits\n");
-    return write_files(run);
-}
-
-static void
-finish(perf_run *run)
-{
-    perf_buffer_close(&run->send);
-    perf_buffer_close(&run->recv);
-    perf_check_close(&run->check);
-    free(run->samples);
-    free(run->counts);
-    free(run->report.rows.row);
-    free((void *)(uintptr_t)run->report.members);
+    const perf_options *o = &run->options;
+    int failed = run->json && perf_json_close(run->json, &run->report) != 0;
+    if (failed)
+        fprintf(stderr, "hoop-bench: cannot write all of %s: %s\n", o->json, strerror(errno));
+    if (o->csv && perf_csv_write(o->csv, &run->report) != 0)
+        failed = 1;
+    return failed ? -1 : 0;
 }
 
 int
 perf_run_all(perf_run *run)
 {
-    char why[128];
+    char why[WHY] = "";
     if (run->options.root >= run->ranks) {
         snprintf(why, sizeof(why), "-r %d names a rank that does not exist: there are %d, counted from 0",
                  run->options.root, run->ranks);
@@ -226,12 +386,24 @@ perf_run_all(perf_run *run)
     }
     take_memory(run);
     introduce(run);
-    open_files(run);
+    /* A file that rank 0 cannot write ends the run on all ranks, before anything is measured. */
+    uint64_t unwritable = run->rank == 0 && open_outputs(run, why, sizeof(why)) != 0;
+    perf_need(run, hoop_broadcast(&unwritable, &unwritable, 1, HOOP_UINT64, 0, run->comm));
+    if (unwritable)
+        perf_refuse(run, 1, why);
     perf_report_clock(run->report.started, sizeof(run->report.started));
     if (run->rank == 0)
         perf_table_head(&run->report);
-    measure_all(run);
+    perf_turns colls = choice(run->options.coll, PERF_COLLS, 1);
+    for (int coll = colls.first; coll <= colls.last; coll++)
+        measure_coll(run, perf_coll_at(coll));
     int failed = print_end(run) != 0 || perf_report_wrong(&run->report) != 0;
-    finish(run);
+    perf_buffer_close(&run->send);
+    perf_buffer_close(&run->recv);
+    perf_check_close(&run->check);
+    free(run->samples);
+    free(run->counts);
+    free(run->report.rows.row);
+    free((void *)(uintptr_t)run->report.members);
     return failed;
 }

@@ -47,16 +47,3 @@ perf_stats_has_interval(const perf_stats *stats)
 {
     return stats->low <= stats->high;
 }
-
-static int
-is_outside(double value, const perf_stats *stats)
-{
-    return value < stats->low || value > stats->high;
-}
-
-int
-perf_stats_apart(const perf_stats *a, const perf_stats *b)
-{
-    return perf_stats_has_interval(a) && perf_stats_has_interval(b) && is_outside(a->median, b) &&
-           is_outside(b->median, a);
-}

@@ -18,9 +18,6 @@ perf_stats perf_stats_of(double *samples, size_t count);
 
 int perf_stats_has_interval(const perf_stats *stats);
 
-/* 1 when the median of each lies outside the interval of the other; 0 also where one has no interval. */
-int perf_stats_apart(const perf_stats *a, const perf_stats *b);
-
 /*
  * The largest k, counted from 1, for which the interval from the k-th smallest to the k-th largest of `count` samples
  * covers the median with 95 % confidence; 0 where there is none.

@@ -146,20 +146,17 @@ is_archive(const char *name, const char *job)
     return job ? strcmp(name, wanted) == 0 : n > end && strcmp(name + n - end, ending) == 0;
 }
 
-static int
-is_later(const struct timespec *a, const struct timespec *b)
-{
-    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
-}
-
 static void
 find_newest(archive *newest, const char *path, const char *job)
 {
     struct stat st;
+    const struct timespec *this = &st.st_mtim, *last = &newest->written;
     DIR *folder = opendir(path);
     for (struct dirent *file; folder && (file = readdir(folder));) {
-        if (!is_archive(file->d_name, job) || fstatat(dirfd(folder), file->d_name, &st, 0) != 0 ||
-            !S_ISREG(st.st_mode) || (newest->path[0] && !is_later(&st.st_mtim, &newest->written)))
+        if (!is_archive(file->d_name, job) || fstatat(dirfd(folder), file->d_name, &st, 0) != 0 || !S_ISREG(st.st_mode))
+            continue;
+        int is_later = this->tv_sec != last->tv_sec ? this->tv_sec > last->tv_sec : this->tv_nsec > last->tv_nsec;
+        if (newest->path[0] && !is_later)
             continue;
         int n = snprintf(newest->path, sizeof(newest->path), "%s%s%s", path, path[strlen(path) - 1] == '/' ? "" : "/",
                          file->d_name);

@@ -21,12 +21,6 @@ hp_top_screen_width(void)
 
 enum { REFRESH_MS = 1000 };
 
-int
-hp_top_screen_is_built(void)
-{
-    return 1;
-}
-
 /* How many bytes of a line fit, in whole characters; ncurses would go on in the next line. */
 static int
 fitting(const char *line, int n)
@@ -76,20 +70,11 @@ step_of(int key)
                                             : 0;
 }
 
-/* The first line to show after a key. */
-static int
-scroll_to(int first, int key, int lines)
-{
-    int last = lines > LINES ? lines - LINES : 0;
-    first += step_of(key);
-    return first > last ? last : first < 0 ? 0 : first;
-}
-
 int
 hp_top_screen_show(void (*fill)(hp_buffer *out, int lines, int columns))
 {
-    int key = 0, first = 0, all = 0;
-    setlocale(LC_CTYPE, ""); /* names may have any letters */
+    int key = 0, first = 0, all = 0; /* first: the line at the top */
+    setlocale(LC_CTYPE, "");         /* names may have any letters */
     SCREEN *terminal = newterm(NULL, stdout, stdin);
     if (!terminal)
         return -1;
@@ -102,7 +87,9 @@ hp_top_screen_show(void (*fill)(hp_buffer *out, int lines, int columns))
         hp_buffer text = {0};
         all = step_of(key) > 0 || (all && (first > 0 || step_of(key) == 0));
         fill(&text, all ? 0 : LINES, COLS);
-        first = scroll_to(first, key, draw(&text, first));
+        int lines = draw(&text, first), last = lines > LINES ? lines - LINES : 0;
+        first += step_of(key);
+        first = first > last ? last : first < 0 ? 0 : first;
         draw(&text, first);
         hp_buffer_free(&text);
         key = getch();
@@ -113,12 +100,6 @@ hp_top_screen_show(void (*fill)(hp_buffer *out, int lines, int columns))
 }
 
 #else
-
-int
-hp_top_screen_is_built(void)
-{
-    return 0;
-}
 
 int
 hp_top_screen_show(void (*fill)(hp_buffer *out, int lines, int columns))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* dtype: sizes, names, and names back to numbers. */
+/* dtype: sizes and names. */
 #include "base/dtype.h"
 
 #include "t/tap/tap.h"
@@ -18,16 +18,6 @@ static const struct {
     {HOOP_INT16, 2, "int16"},       {HOOP_UINT16, 2, "uint16"},         {HOOP_BOOL, 1, "bool"},
 };
 
-static const struct {
-    const char *name;
-    hoop_dtype dtype;
-} others[] = {
-    {"half", HOOP_FLOAT16},        {"float", HOOP_FLOAT32},       {"double", HOOP_FLOAT64},
-    {"bfloat16", HOOP_BFLOAT16},   {"f8e4m3", HOOP_FLOAT8E4M3},   {"f8e5m2", HOOP_FLOAT8E5M2},
-    {"fp8_e4m3", HOOP_FLOAT8E4M3}, {"fp8_e5m2", HOOP_FLOAT8E5M2}, {"int", HOOP_INT32},
-    {"char", HOOP_INT8},
-};
-
 static void
 check_types(void)
 {
@@ -36,12 +26,9 @@ check_types(void)
         is_uint(types[i].size, hoop_dtype_size(types[i].dtype), "size of %s", types[i].name);
         is_uint(types[i].size, hp_dtype_size(types[i].dtype), "inline size of %s", types[i].name);
         is_string(types[i].name, hp_dtype_name(types[i].dtype), "name of %s", types[i].name);
-        is_int(types[i].dtype, hp_dtype_parse(types[i].name), "%s as read", types[i].name);
         is_int(types[i].dtype, hp_dtype_at((int)i), "%s in its row", types[i].name);
         is_uint(i, hp_dtype_index(types[i].dtype), "... which is found");
     }
-    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
-        is_int(others[i].dtype, hp_dtype_parse(others[i].name), "%s as others call it", others[i].name);
 }
 
 static void
@@ -87,9 +74,6 @@ check_unknown(void)
         ok(!hp_op_is_valid((hoop_op)strange[i]), "... which is not valid");
     }
     ok(!hp_op_is_valid((hoop_op)5), "nor is reduction 5");
-    is_int(-1, hp_dtype_parse("float128"), "an unknown type");
-    is_int(-1, hp_dtype_parse(""), "no type");
-    is_int(-1, hp_dtype_parse(NULL), "NULL is no type");
 }
 
 int

@@ -105,18 +105,14 @@ numbers(void)
     hp_json_decimal(&json, NULL, 1.0 / 3, 6);
     hp_json_decimal(&json, NULL, 2.5e9, 0);
     hp_json_decimal(&json, NULL, -0.5, 2);
-    hp_json_number(&json, NULL, 0.1);
-    hp_json_number(&json, NULL, 1e300);
-    hp_json_number(&json, NULL, 0);
     hp_json_close(&json);
     is_int(0, hp_json_end(&json), "numbers");
-    is_string("[-9223372036854775808,18446744073709551615,0.333333,2500000000,-0.50,0.10000000000000001,"
-              "1.0000000000000001e+300,0]",
-              s.text, "... with all of their digits, or as many as were asked for");
+    is_string("[-9223372036854775808,18446744073709551615,0.333333,2500000000,-0.50]", s.text,
+              "... with as many digits as were asked for");
     json = start(&s);
     hp_json_list(&json, NULL);
-    hp_json_number(&json, NULL, NAN);
-    hp_json_number(&json, NULL, INFINITY);
+    hp_json_decimal(&json, NULL, NAN, 0);
+    hp_json_decimal(&json, NULL, INFINITY, 1);
     hp_json_decimal(&json, NULL, -INFINITY, 3);
     hp_json_close(&json);
     is_int(0, hp_json_end(&json), "NaN and infinities");
@@ -137,9 +133,9 @@ locales(void)
     hp_json json = start(&s);
     hp_json_list(&json, NULL);
     hp_json_decimal(&json, NULL, 1234.5, 1);
-    hp_json_number(&json, NULL, 2.5e-300);
+    hp_json_decimal(&json, NULL, -2, 0);
     hp_json_close(&json);
-    is_string("[1234.5,2.5000000000000001e-300]", s.text, "a decimal comma becomes a point");
+    is_string("[1234.5,-2]", s.text, "a decimal comma becomes a point");
     setlocale(LC_NUMERIC, "C");
 }
 

@@ -84,7 +84,7 @@ check_start(void)
 {
     begin(NULL);
     is_string("ssh node1 /opt/hoop-launch --agent", agent->command, "the command is run");
-    is_string(agent->command, hp_agent_conn_command(conn), "and can be printed");
+    is_string(agent->command, conn->command, "and can be printed");
     is_int(SIGTERM, agent->death_signal, "a remote shell ends with the launcher");
     is_int(0, hp_agent_conn_reaped(conn, 4711, 0), "another process is none of its business");
     end();
@@ -100,13 +100,13 @@ check_greeting(void)
     is_string("", heard, "nor is a line that has more in it");
     says(1, "\n");
     is_string("greeted ", heard, "a whole line is");
-    is_string("192.0.2.7", hp_agent_conn_seen_from(conn), "it tells where the host sees us");
-    ok(strstr(hp_agent_conn_banner(conn), "Welcome!"), "what came before is the banner");
-    is_int(HP_AGENT_CONN_GREETED, hp_agent_conn_status(conn), "the state");
+    is_string("192.0.2.7", conn->seen_from, "it tells where the host sees us");
+    ok(strstr(conn->banner, "Welcome!"), "what came before is the banner");
+    is_int(HP_AGENT_CONN_GREETED, conn->state, "the state");
     end();
     begin(NULL);
     says(1, "\n" HP_AGENT_GREETING "0.1.0 -\n");
-    is_string("", hp_agent_conn_seen_from(conn), "an agent may not know where it is seen from");
+    is_string("", conn->seen_from, "an agent may not know where it is seen from");
     end();
 }
 
@@ -115,8 +115,8 @@ check_other_version(void)
 {
     begin(NULL);
     says(1, "Welcome!\nHOOP-AGENT 3 0.0.9 192.0.2.7\n");
-    ok(strstr(hp_agent_conn_protocol_error(conn), "its hoop-launch (0.0.9) sends other messages"),
-       "an agent of another version is no banner: %s", hp_agent_conn_protocol_error(conn));
+    ok(strstr(conn->protocol_error, "its hoop-launch (0.0.9) sends other messages"),
+       "an agent of another version is no banner: %s", conn->protocol_error);
     is_string("", heard, "it is not greeted");
     is_string("9 ", agent->signals, "and ended");
     end();
@@ -143,7 +143,7 @@ check_messages(void)
     hp_agent_conn_pause(conn, 0);
     fake_loop_settle(loop);
     is_string("greeted 33:10 35:4 33:10 35:4 ", heard, "later they are");
-    hp_agent_msg_put32(hp_agent_conn_out(conn), HP_MSG_STOP, 7);
+    hp_agent_msg_put32(&conn->out.buffer, HP_MSG_STOP, 7);
     is_uint(0, fake_process_read(agent, 0, sent, sizeof(sent)), "what is not pushed is not sent");
     hp_agent_conn_push(conn);
     is_uint(12, fake_process_read(agent, 0, sent, sizeof(sent)), "what is pushed is");
@@ -159,12 +159,12 @@ check_nonsense(void)
 {
     begin(NULL);
     says(1, "\n" HP_AGENT_GREETING "0.1.0 -\nSegmentation fault\n");
-    ok(strstr(hp_agent_conn_protocol_error(conn), "not a hooprun message"), "text after the greeting is an error");
+    ok(strstr(conn->protocol_error, "not a hooprun message"), "text after the greeting is an error");
     is_string("9 ", agent->signals, "the agent is stopped");
     is_string("greeted ", heard, "it is not over before it is reaped");
     dies(15);
     is_string("greeted over ", heard, "then it is");
-    is_int(15, hp_agent_conn_wait_status(conn), "and its status is kept");
+    is_int(15, conn->wait_status, "and its status is kept");
     end();
 }
 
@@ -182,7 +182,7 @@ check_second_command(void)
     dies(127 << 8);
     is_string("over ", heard, "there is no third");
     ok(hp_agent_conn_lacks_agent(conn), "the host lacks the agent");
-    ok(strstr(hp_agent_conn_stderr(conn), "command not found"), "the last words are the second's");
+    ok(strstr(conn->stderr_text, "command not found"), "the last words are the second's");
     end();
     begin(other);
     says(2, "Permission denied (publickey).\n");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Merging of output: whole lines whatever the pieces they come in, not a byte lost, added or changed. */
-#include "launch/lines.h"
+#include "launch/screen.h"
 
 #include "launch/xalloc.h"
 #include "t/tap/tap.h"

@@ -101,7 +101,8 @@ allowed 'rendezvous sees net, flight and base' 'hoop\.h|(base|flight|net|rendezv
 allowed 'lib sees rendezvous, net, gpu, flight, base' 'hoop\.h|(base|flight|net|gpu|rendezvous|lib)/[a-z_]+\.(h|def)' lib/*.[ch]
 allowed 'launch sees rendezvous, net, flight, base and the settings' \
     'hoop\.h|lib/config\.(h|def)|(base|flight|net|rendezvous|launch)/[a-z_]+\.(h|def)' launch/*.[ch]
-allowed 'perf sees hoop.h, the writer of JSON and the list of options, nothing else of the library' 'hoop\.h|base/(json|option_list)\.h|perf/[a-z_]+\.h' \
+allowed 'perf sees hoop.h, the writer of JSON, numbers and the list of options, nothing else of the library' \
+    'hoop\.h|base/(json|number|option_list)\.h|perf/[a-z_]+\.h' \
     perf/*.[ch] bin/hoop-bench.c
 allowed 'top sees net, flight, base, the settings and files of secrets' \
     'hoop\.h|lib/(config|secret_file)\.h|(base|flight|net|top)/[a-z_]+\.h' top/*.[ch]
@@ -122,11 +123,11 @@ downward lib hoop bootstrap wait collective serve sendrecv alltoallv message_cal
     work_pool request registry baton name comm counters call_times exchange ways pmi pmix mpi server_search bounded_wait environment outward launcher config config.def \
     secret_file listener server_thread peer_heartbeat \
     channel attach slot belt work pair arrivals matching place schedule plan blocks
-downward launch agent ranks start_error run silence inspection job_table host job_server failure recorders diag agent_conn \
-    mapping options usage rank_env allocation local_addr hostfile output screen lines files stdin terminal affinity \
-    knock lease rank_exit spec agent_msg write_queue signals spawn proctree options.def xalloc
-downward top flight screen jobs remote job_key ask
-downward perf run json measure data table memory report options stats collectives
+downward launch agent ranks start_error run silence inspection host job_server failure recorders diag agent_conn \
+    mapping options rank_env allocation local_addr hostfile output screen stdin terminal affinity \
+    knock lease rank_exit spec agent_msg write_queue signals spawn options.def xalloc
+downward top flight screen servers
+downward perf run data memory report options stats collectives
 
 # Pure: no sockets, no threads, no clock.
 pure='hoop\.h|base/[a-z_]+\.h|gpu/gpu\.h|lib/(place|schedule|plan|blocks)\.h'

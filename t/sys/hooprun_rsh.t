@@ -106,6 +106,9 @@ HOOP_BOOTSTRAP_TIMEOUT_MS=1000 run --rsh ./asking -H n1 true
 is 1 "$status" 'a shell that asks: status 1'
 like '^hooprun: n1 has not answered within 1 s: ' "$err" 'is not waited for for ever'
 like '^n1\| Password: $' "$err" 'its question is shown'
+echo bootstrap_timeout_ms=2000 >hoop.conf
+HOOP_CONF_FILE=hoop.conf run --rsh ./asking -H n1 true
+like '^hooprun: n1 has not answered within 2 s: ' "$err" 'a settings file may have the time'
 nok 'and it never hears the secret' grep -q 'got [^n]' asking.heard
 
 # ssh joins its words and lets a shell take them apart again.

@@ -3,6 +3,7 @@
 #include "base/dtype.h"
 #include "gpu/host.h"
 #include "t/tools/libcuda_internal.h"
+#include "t/tools/type_named.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -40,7 +41,7 @@ parse_kernel(const char *name, hp_command *command)
     } else if (sscanf(name, "hp_bits_%d", &size) == 1) {
         command->elem = command->wire = unsigned_of(size);
     } else if (strcmp(name, "hp_wire") != 0 && sscanf(name, "hp_%7[a-z]_%23s", op, type) == 2) {
-        command->elem = command->wire = (hoop_dtype)hp_dtype_parse(type);
+        command->elem = command->wire = (hoop_dtype)type_named(type);
         if (strcmp(op, "any") != 0)
             command->op = (hoop_op)parse_op(strcmp(op, "mean") == 0 ? "avg" : op);
         for (int i = 0; i < 2; i++)

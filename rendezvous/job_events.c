@@ -79,8 +79,10 @@ on_process(void *arg, const hp_member *who)
 static int
 on_elsewhere(void *arg, const hp_wait_place *from, uint64_t stalled, int *guilty, char *out, size_t size)
 {
-    const hp_census census = hp_census_look(arg, NULL);
-    return hp_wait_chain_print(&census, from, stalled, guilty, out, size);
+    hp_whereabouts where = hp_whereabouts_take(arg, NULL, 0);
+    int follows = hp_wait_chain_print(&where, from, stalled, guilty, out, size);
+    hp_whereabouts_free(&where);
+    return follows;
 }
 
 static void

@@ -38,7 +38,7 @@ is_blamed(const hp_table_view *v, int rank)
 static int
 is_stopped(const hp_table_view *v, int rank)
 {
-    return v->where && v->where[rank].stopped;
+    return hp_whereabouts_known(v->where, &v->ring->ring.members[rank]).stopped;
 }
 
 /* Whether a rank that is in no operation has called one that its program's stream has not reached. */
@@ -50,12 +50,14 @@ awaits_stream(const hp_table_view *v, int rank)
 }
 
 /* Where a rank that is in no operation of this ring waits; NULL: nowhere in hoop. */
-static const hp_whereabouts *
+static const hp_stay *
 elsewhere(const hp_table_view *v, int rank)
 {
+    const hp_wait_place here = {.ring = v->ring, .rank = -1};
     const hp_witness *w = &v->ring->witnesses[rank];
-    int here = w->in_op || w->left || v->ring->state != HP_ROSTER_RUNNING || awaits_stream(v, rank);
-    return v->where && v->where[rank].stay.place.ring && !here && !is_stopped(v, rank) ? &v->where[rank] : NULL;
+    if (w->in_op || w->left || v->ring->state != HP_ROSTER_RUNNING || awaits_stream(v, rank) || is_stopped(v, rank))
+        return NULL;
+    return hp_whereabouts_find(v->where, &v->ring->ring.members[rank], &here, 0);
 }
 
 /* Whether the host of a rank in no operation has not taken what was sent to it a second ago (hp_roster_tick). */
@@ -82,7 +84,8 @@ outside(const hp_table_view *v, int rank)
     if (!h || !h->seen || w->in_op || w->left || !v->ring->peers[rank] || v->ring->state != HP_ROSTER_RUNNING ||
         elsewhere(v, rank) || is_stopped(v, rank) || awaits_stream(v, rank))
         return 0;
-    uint64_t word = h->seen > w->last_seen ? h->seen : w->last_seen, heard = v->where ? v->where[rank].heard : 0;
+    uint64_t word = h->seen > w->last_seen ? h->seen : w->last_seen;
+    uint64_t heard = hp_whereabouts_known(v->where, &v->ring->ring.members[rank]).heard;
     word = heard > word ? heard : word; /* perhaps in another ring */
     return v->now > word + OUTSIDE_AFTER ? v->now - word : 0;
 }
@@ -121,11 +124,11 @@ static void
 fill_absent(const hp_table_view *v, int rank, char cell[HP_CELL])
 {
     const hp_roster *r = v->ring;
-    const hp_whereabouts *other = elsewhere(v, rank);
+    const hp_stay *other = elsewhere(v, rank);
     char place[HP_WHERE_TEXT], missing[40] = "";
     const char *what = is_stopped(v, rank)       ? "stopped"
                        : is_unreachable(v, rank) ? "unreachable"
-                       : other                   ? hp_whereabouts_print(other, r, place)
+                       : other                   ? hp_stay_print(other, r, place)
                        : outside(v, rank)        ? "outside hoop"
                                                  : "";
     if (v->blame.sequence > r->witnesses[rank].completed)
@@ -183,7 +186,7 @@ static void
 fill_wait(const hp_table_view *v, int rank, hp_row *row)
 {
     const hp_witness *w = &v->ring->witnesses[rank];
-    const hp_whereabouts *other = elsewhere(v, rank);
+    const hp_stay *other = elsewhere(v, rank);
     char text[HP_WHERE_TEXT];
     uint64_t lasted = 0;
     if (outside(v, rank))
@@ -197,8 +200,8 @@ fill_wait(const hp_table_view *v, int rank, hp_row *row)
         lasted = w->waiting.since + (v->now - w->waiting_at);
         snprintf(row->cell[WAITS], HP_CELL, "its stream");
     } else if (other) {
-        lasted = v->now > other->stay.since ? v->now - other->stay.since : 0;
-        snprintf(row->cell[WAITS], HP_CELL, "%.120s", hp_whereabouts_waits_for(other, v->ring, text));
+        lasted = v->now > other->since ? v->now - other->since : 0;
+        snprintf(row->cell[WAITS], HP_CELL, "%.120s", hp_stay_waits_for(other, v->ring, text));
     }
     if (w->in_op || lasted)
         snprintf(row->cell[LASTED], HP_CELL, "%.1f s", (double)lasted / 1e9);
@@ -291,7 +294,7 @@ static void
 add_waits(const hp_table_view *v, int rank, hp_json *json)
 {
     const hp_witness *w = &v->ring->witnesses[rank];
-    const hp_whereabouts *other = elsewhere(v, rank);
+    const hp_stay *other = elsewhere(v, rank);
     char text[HP_WHERE_TEXT];
     if (w->left)
         return;
@@ -302,9 +305,8 @@ add_waits(const hp_table_view *v, int rank, hp_json *json)
     if (hp_blame_awaits_message(w))
         add_waiting("message", &w->waiting, v->now - w->waiting_at, json);
     if (other) {
-        hp_json_text(json, "elsewhere", hp_whereabouts_print(other, v->ring, text));
-        hp_json_decimal(json, "elsewhere_seconds", v->now > other->stay.since ? seconds(v->now - other->stay.since) : 0,
-                        3);
+        hp_json_text(json, "elsewhere", hp_stay_print(other, v->ring, text));
+        hp_json_decimal(json, "elsewhere_seconds", v->now > other->since ? seconds(v->now - other->since) : 0, 3);
     }
 }
 

@@ -12,7 +12,7 @@
 /* What the ring waits for; all rows are seen by its light. */
 typedef struct hp_table_view {
     const hp_roster *ring;
-    hp_whereabouts *where; /* by rank; NULL: out of memory */
+    const hp_whereabouts *where;
     hp_blame blame;
     hp_wait_chain chain;    /* of one that does not stand still: of no hops */
     int guilty;             /* the rank that holds it up, by both; -1: none, or it is no member */

@@ -143,11 +143,11 @@ mark_blocked_link(view *v)
 }
 
 static view
-look(const hp_census *census, const hp_roster *r, uint64_t now)
+look(const hp_whereabouts *where, const hp_roster *r, uint64_t now)
 {
     uint64_t unreachable = HP_SILENT_HEARTBEATS * r->heartbeat;
     view v = (view){.ring = r,
-                    .where = hp_whereabouts_find(census, r),
+                    .where = where,
                     .blame = hp_blame_find(r->witnesses, r->ring.size, unreachable),
                     .straggler = hp_straggler_in_minute(r->histories, r->ring.size, now),
                     .link = hp_straggler_link(r->histories, &r->ring, HP_SPAN_MOMENT, now),
@@ -155,7 +155,7 @@ look(const hp_census *census, const hp_roster *r, uint64_t now)
                     .silent_before = hp_blame_silent_before(r->witnesses, r->ring.size, unreachable)};
     const hp_wait_place here = {.ring = r, .rank = -1};
     if (stands_still(r, now))
-        v.chain = hp_wait_chain_find(census, &here);
+        v.chain = hp_wait_chain_find(where, &here);
     v.guilty = v.chain.hops ? hp_wait_chain_guilty(&v.chain) : v.blame.rank;
     mark_blocked_link(&v);
     return v;
@@ -163,7 +163,7 @@ look(const hp_census *census, const hp_roster *r, uint64_t now)
 
 /* What to say of a ring as a whole. Returns out. */
 static const char *
-summary(const hp_census *census, const view *v, char *out, size_t size)
+summary(const hp_whereabouts *where, const view *v, char *out, size_t size)
 {
     const hp_roster *r = v->ring;
     hp_ring_view ring = hp_roster_view(r);
@@ -172,12 +172,12 @@ summary(const hp_census *census, const view *v, char *out, size_t size)
     else if (r->state == HP_ROSTER_FAILED)
         snprintf(out, size, "failed: %s", r->cause.text);
     else if (v->chain.hops)
-        hp_wait_chain_say(census, &v->chain, stalled(r, v->now), out, size);
+        hp_wait_chain_say(where, &v->chain, stalled(r, v->now), out, size);
     else if (stands_still(r, v->now))
         hp_hold_up_here(&ring, stalled(r, v->now), out, size);
     else if (r->in_op_n)
         snprintf(out, size, "it makes progress");
-    else if (!hp_wait_chain_message(census, r, v->now, out, size))
+    else if (!hp_wait_chain_message(where, r, v->now, out, size))
         snprintf(out, size, "no operation lasts");
     return out;
 }
@@ -200,37 +200,36 @@ rows_of(const hp_table_options *options, int said, int ranks)
 }
 
 static void
-print_ring(const hp_census *census, const hp_roster *r, const hp_table_options *options, uint64_t now)
+print_ring(const hp_whereabouts *where, const hp_roster *r, const hp_table_options *options, uint64_t now)
 {
     char line[560], text[400], title[HP_TITLE_TEXT];
-    view v = look(census, r, now);
+    view v = look(where, r, now);
     hp_line_sink lines = lines_of(options);
     snprintf(line, sizeof(line), "%s, %s of %d rank%s: %s", hp_title_print(r->label, r->name, title),
              r->world ? "ring" : "split", r->ring.size, r->ring.size == 1 ? "" : "s",
-             summary(census, &v, text, sizeof(text)));
+             summary(where, &v, text, sizeof(text)));
     int said = hp_columns_say(&lines, line);
     print_ranks(&v, &lines, rows_of(options, said, r->ring.size));
     print_slow(&v, &lines);
-    free(v.where);
 }
 
 /* Who is missing in a world or a split, or where he waits instead. Returns out. */
 static const char *
-missing_in(const hp_census *census, const hp_join_group *m, uint64_t now, char *out, size_t size)
+missing_in(const hp_whereabouts *where, const hp_join_group *m, uint64_t now, char *out, size_t size)
 {
     const hp_wait_place here = {.split = m, .rank = -1};
     int guilty;
-    if (!hp_wait_chain_print(census, &here, now - m->opened, &guilty, out, size))
-        hp_job_watch_missing(m, census->outlook.job->rosters, now, out, size);
+    if (!hp_wait_chain_print(where, &here, now - m->opened, &guilty, out, size))
+        hp_job_watch_missing(m, where->job->rosters, now, out, size);
     return out;
 }
 
 static void
-print_world(const hp_census *census, const hp_join_group *m, const hp_table_options *options, uint64_t now)
+print_world(const hp_whereabouts *where, const hp_join_group *m, const hp_table_options *options, uint64_t now)
 {
     char line[560], missing[300];
     hp_line_sink lines = lines_of(options);
-    missing_in(census, m, now, missing, sizeof(missing));
+    missing_in(where, m, now, missing, sizeof(missing));
     if (m->parent)
         snprintf(line, sizeof(line), "%s, split of %d ranks: %s", m->label, m->size, missing);
     else
@@ -243,15 +242,15 @@ print_world(const hp_census *census, const hp_join_group *m, const hp_table_opti
 void
 hp_table_print(const hp_job *job, const hp_table_options *options, uint64_t now)
 {
-    hp_census census = hp_census_take(job, NULL, now);
+    hp_whereabouts where = hp_whereabouts_take(job, NULL, now);
     for (const hp_join_group *m = job->join_groups; m; m = m->next)
         if (!m->failure.code)
-            print_world(&census, m, options, now);
+            print_world(&where, m, options, now);
     for (int waiting = 1; waiting >= 0; waiting--)
         for (const hp_roster *r = job->rosters; r; r = r->next)
             if (r->state != HP_ROSTER_OVER && (waited(r, now) >= HP_SEC) == waiting)
-                print_ring(&census, r, options, now);
-    hp_census_free(&census);
+                print_ring(&where, r, options, now);
+    hp_whereabouts_free(&where);
 }
 
 /* --- as JSON --- */
@@ -298,30 +297,29 @@ add_slow(const view *v, hp_json *json)
 }
 
 static void
-add_ring(const hp_census *census, const hp_roster *r, hp_json *json, uint64_t now)
+add_ring(const hp_whereabouts *where, const hp_roster *r, hp_json *json, uint64_t now)
 {
     static const char *const states[] = {"linking", "running", "failed", "over"};
     char text[400];
-    view v = look(census, r, now);
+    view v = look(where, r, now);
     hp_json_object(json, NULL);
     hp_json_text(json, "job", r->label);
     hp_json_text(json, "name", r->name[0] ? r->name : NULL);
     hp_json_boolean(json, "split", !r->world);
     hp_json_integer(json, "size", r->ring.size);
     hp_json_text(json, "state", states[r->state]);
-    hp_json_text(json, "summary", summary(census, &v, text, sizeof(text)));
+    hp_json_text(json, "summary", summary(where, &v, text, sizeof(text)));
     hp_json_decimal(json, "stalled", seconds(stalled(r, now)), 3);
     hp_json_list(json, "ranks");
     for (int i = 0; i < r->ring.size; i++)
         hp_rank_row_json(&v, i, json);
     hp_json_close(json);
     add_slow(&v, json);
-    free(v.where);
     hp_json_close(json);
 }
 
 static void
-add_world(const hp_census *census, const hp_join_group *m, hp_json *json, uint64_t now)
+add_world(const hp_whereabouts *where, const hp_join_group *m, hp_json *json, uint64_t now)
 {
     char missing[300];
     hp_json_object(json, NULL);
@@ -329,7 +327,7 @@ add_world(const hp_census *census, const hp_join_group *m, hp_json *json, uint64
     hp_json_boolean(json, "split", m->parent != 0);
     hp_json_integer(json, "size", m->size);
     hp_json_text(json, "state", "joining");
-    hp_json_text(json, "summary", missing_in(census, m, now, missing, sizeof(missing)));
+    hp_json_text(json, "summary", missing_in(where, m, now, missing, sizeof(missing)));
     hp_json_integer(json, "joined", m->joined_n);
     hp_json_decimal(json, "seconds", seconds(now - m->opened), 3);
     hp_json_close(json);
@@ -338,14 +336,14 @@ add_world(const hp_census *census, const hp_join_group *m, hp_json *json, uint64
 void
 hp_table_json(const hp_job *job, hp_json *json, uint64_t now)
 {
-    hp_census census = hp_census_take(job, NULL, now);
+    hp_whereabouts where = hp_whereabouts_take(job, NULL, now);
     for (const hp_join_group *m = job->join_groups; m; m = m->next)
         if (!m->failure.code)
-            add_world(&census, m, json, now);
+            add_world(&where, m, json, now);
     for (const hp_roster *r = job->rosters; r; r = r->next)
         if (r->state != HP_ROSTER_OVER)
-            add_ring(&census, r, json, now);
-    hp_census_free(&census);
+            add_ring(&where, r, json, now);
+    hp_whereabouts_free(&where);
 }
 
 uint64_t

@@ -48,7 +48,7 @@ blame_of(const hp_wait_place *p)
     const hp_roster *r = p->ring;
     hp_blame blame = {.guilt = HP_GUILT_ABSENT, .other = p->rank, .waiting = 1};
     if (is_operation(p))
-        return hp_blame_find(r->witnesses, r->ring.size, hp_outlook_silence(r));
+        return hp_blame_find(r->witnesses, r->ring.size, HP_SILENT_HEARTBEATS * r->heartbeat);
     if (p->split) {
         while (hp_join_group_has(p->split, blame.rank) && blame.rank < r->ring.size - 1)
             blame.rank++;
@@ -78,22 +78,22 @@ is_end(const hp_wait_place *p, const hp_blame *blame)
 
 /* The other place in which the awaited rank waits; of several, that of the longest wait. Its ring is NULL: there is none. */
 static hp_wait_place
-follow(const hp_census *census, const hp_wait_place *p, const hp_blame *blame)
+follow(const hp_whereabouts *where, const hp_wait_place *p, const hp_blame *blame)
 {
     if (is_end(p, blame))
         return nowhere;
     const hp_member *who = &p->ring->ring.members[blame->rank];
     if (p->ring->events->process(p->ring->events->arg, who) == HP_PROCESS_STOPPED)
         return nowhere;
-    hp_stays stays = hp_census_stays(census, who);
-    return hp_stays_except(&stays, p)->place;
+    const hp_stay *stay = hp_whereabouts_find(where, who, p, 1);
+    return stay ? stay->place : nowhere;
 }
 
 /* A job's list begins with its newest ring. In one ring the operation comes before splits, and these before messages. */
 static int
-is_older(const hp_census *census, const hp_wait_place *a, const hp_wait_place *b)
+is_older(const hp_whereabouts *where, const hp_wait_place *a, const hp_wait_place *b)
 {
-    const hp_roster *r = census->outlook.job->rosters;
+    const hp_roster *r = where->job->rosters;
     if (a->ring == b->ring && a->split && b->split)
         return a->split->split < b->split->split;
     if (a->ring == b->ring && (a->split || b->split))
@@ -107,33 +107,33 @@ is_older(const hp_census *census, const hp_wait_place *a, const hp_wait_place *b
 
 /* Counts the places of the circle in which the chain is, and goes to the oldest one. */
 static void
-go_round(const hp_census *census, hp_wait_chain *c)
+go_round(const hp_whereabouts *where, hp_wait_chain *c)
 {
     hp_wait_place start = c->last, at = start;
     do {
         hp_blame blame = blame_of(&at);
-        if (is_older(census, &at, &c->last))
+        if (is_older(where, &at, &c->last))
             c->last = at;
-        at = follow(census, &at, &blame);
+        at = follow(where, &at, &blame);
         c->circle++;
-    } while (at.ring && !hp_stays_same(&at, &start));
+    } while (at.ring && !hp_wait_place_same(&at, &start));
     c->blame = blame_of(&c->last);
 }
 
 /* By Brent: `mark` waits for the walk at ever longer distances, so a circle is found without a list of the places seen. */
 hp_wait_chain
-hp_wait_chain_find(const hp_census *census, const hp_wait_place *from)
+hp_wait_chain_find(const hp_whereabouts *where, const hp_wait_place *from)
 {
     hp_wait_chain c = {.from = *from, .last = *from, .first = blame_of(from)};
     hp_wait_place mark = *from, next;
     int distance = 0, most = 1;
     c.blame = c.first;
-    while ((next = follow(census, &c.last, &c.blame)).ring) {
+    while ((next = follow(where, &c.last, &c.blame)).ring) {
         c.last = next;
         c.blame = blame_of(&next);
         c.hops++;
-        if (hp_stays_same(&next, &mark)) {
-            go_round(census, &c);
+        if (hp_wait_place_same(&next, &mark)) {
+            go_round(where, &c);
             break;
         }
         if (++distance == most) {
@@ -172,12 +172,12 @@ print_place(const hp_wait_place *p, const hp_blame *blame, char out[PLACE_TEXT])
 
 /* Ranks are named by their numbers in the oldest place's ring. */
 static void
-print_circle(const hp_census *census, const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
+print_circle(const hp_whereabouts *where, const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
 {
     char mine[PLACE_TEXT], theirs[PLACE_TEXT], more[48] = "";
-    hp_wait_place second = follow(census, &c->last, &c->blame), before = second;
+    hp_wait_place second = follow(where, &c->last, &c->blame), before = second;
     hp_blame next = blame_of(&second), back = next;
-    for (hp_wait_place at; (at = follow(census, &before, &back)).ring && !hp_stays_same(&at, &c->last);) {
+    for (hp_wait_place at; (at = follow(where, &before, &back)).ring && !hp_wait_place_same(&at, &c->last);) {
         before = at;
         back = blame_of(&at);
     }
@@ -304,49 +304,32 @@ print_end(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
 }
 
 void
-hp_wait_chain_say(const hp_census *census, const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
+hp_wait_chain_say(const hp_whereabouts *where, const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
 {
     if (c->circle)
-        print_circle(census, c, stalled, out, size);
+        print_circle(where, c, stalled, out, size);
     else
         print_end(c, stalled, out, size);
 }
 
 int
-hp_wait_chain_print(const hp_census *census, const hp_wait_place *from, uint64_t stalled, int *guilty, char *out,
+hp_wait_chain_print(const hp_whereabouts *where, const hp_wait_place *from, uint64_t stalled, int *guilty, char *out,
                     size_t size)
 {
     hp_wait_place place = *from;
     if (place.split)
-        place.ring = hp_rings_find(census->outlook.job->rosters, place.split->parent);
+        place.ring = hp_rings_find(where->job->rosters, place.split->parent);
     if (!place.ring || (place.split && place.ring->ring.size != place.split->size))
         return 0;
-    hp_wait_chain c = hp_wait_chain_find(census, &place);
+    hp_wait_chain c = hp_wait_chain_find(where, &place);
     if (!c.hops)
         return 0;
     *guilty = hp_wait_chain_guilty(&c);
-    hp_wait_chain_say(census, &c, stalled, out, size);
+    hp_wait_chain_say(where, &c, stalled, out, size);
     return 1;
 }
 
 /* --- messages --- */
-
-typedef struct oldest {
-    const hp_roster *ring;
-    int rank; /* -1: none */
-    uint64_t since;
-} oldest;
-
-static void
-match_message(void *arg, const hp_member *who, const hp_wait_place *place, uint64_t since)
-{
-    oldest *o = arg;
-    (void)who;
-    if (place->ring != o->ring || place->rank < 0 || (o->rank >= 0 && since >= o->since))
-        return;
-    o->rank = place->rank;
-    o->since = since;
-}
 
 /* The words of the rank's own warning, and whether the other one's process is stopped. */
 static void
@@ -367,31 +350,31 @@ print_message(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
              hp_call_print(&message->call, call, sizeof(call)), whom, (double)stalled / 1e9);
 }
 
-static int
-awaits_messages(const hp_roster *r)
+/* The rank of the ring that has waited longest in a message; NULL: none does. */
+static const hp_stay *
+oldest_message(const hp_whereabouts *where, const hp_roster *ring)
 {
-    int rank = 0;
-    while (rank < r->ring.size && !hp_blame_awaits_message(&r->witnesses[rank]))
-        rank++;
-    return rank < r->ring.size;
+    const hp_stay *oldest = NULL;
+    for (size_t i = 0; i < where->n; i++) {
+        const hp_stay *stay = &where->stays[i];
+        if (stay->place.ring == ring && stay->place.rank >= 0 && (!oldest || stay->since < oldest->since))
+            oldest = stay;
+    }
+    return oldest;
 }
 
 uint64_t
-hp_wait_chain_message(const hp_census *census, const hp_roster *ring, uint64_t now, char *out, size_t size)
+hp_wait_chain_message(const hp_whereabouts *where, const hp_roster *ring, uint64_t now, char *out, size_t size)
 {
-    oldest o = {.ring = ring, .rank = -1};
-    if (!awaits_messages(ring))
+    const hp_stay *stay = oldest_message(where, ring);
+    if (!stay || now <= stay->since)
         return 0;
-    hp_outlook_ring(&census->outlook, ring, match_message, &o);
-    if (o.rank < 0 || now <= o.since)
-        return 0;
-    const hp_wait_place from = {.ring = ring, .rank = o.rank};
-    hp_wait_chain c = hp_wait_chain_find(census, &from);
+    hp_wait_chain c = hp_wait_chain_find(where, &stay->place);
     if (c.hops)
-        hp_wait_chain_say(census, &c, now - o.since, out, size);
+        hp_wait_chain_say(where, &c, now - stay->since, out, size);
     else
-        print_message(&c, now - o.since, out, size);
-    return now - o.since;
+        print_message(&c, now - stay->since, out, size);
+    return now - stay->since;
 }
 
 /* --- time-outs --- */
@@ -405,12 +388,12 @@ is_due(const hp_roster *r, uint64_t now)
 
 /* All rings of a circle have the sentence of the one that was first. */
 static void
-fail_with(const hp_census *census, hp_roster *r, const hp_wait_chain *c, uint64_t now)
+fail_with(const hp_whereabouts *where, hp_roster *r, const hp_wait_chain *c, uint64_t now)
 {
-    hoop_error error = census->outlook.failed->cause;
+    hoop_error error = where->failed->cause;
     if (!c->circle) {
         char text[sizeof(error.text)];
-        hp_wait_chain_say(census, c, now - r->moved, text, sizeof(text));
+        hp_wait_chain_say(where, c, now - r->moved, text, sizeof(text));
         hp_err_set(&error, HOOP_ERR_TIMEOUT, "%s", text);
     }
     error.rank = hp_wait_chain_guilty(c);
@@ -422,8 +405,8 @@ fail_with(const hp_census *census, hp_roster *r, const hp_wait_chain *c, uint64_
 void
 hp_wait_chain_fail_others(const hp_job *job, const hp_wait_place *failed, uint64_t now)
 {
-    hp_census census = hp_census_take(job, failed->ring, now);
-    hp_wait_chain end = hp_wait_chain_find(&census, failed), *chains;
+    hp_whereabouts where = hp_whereabouts_take(job, failed->ring, now);
+    hp_wait_chain end = hp_wait_chain_find(&where, failed), *chains;
     size_t n = 0, i = 0;
     for (const hp_roster *r = job->rosters; r; r = r->next)
         n++;
@@ -431,12 +414,12 @@ hp_wait_chain_fail_others(const hp_job *job, const hp_wait_place *failed, uint64
     for (const hp_roster *r = job->rosters; r && chains; r = r->next, i++) {
         const hp_wait_place place = {.ring = r, .rank = -1};
         if (r->state == HP_ROSTER_RUNNING && r->in_op_n && is_due(r, now))
-            chains[i] = hp_wait_chain_find(&census, &place);
+            chains[i] = hp_wait_chain_find(&where, &place);
     }
     i = 0;
     for (hp_roster *r = job->rosters; r && chains; r = r->next, i++)
-        if (chains[i].hops && hp_stays_same(&chains[i].last, &end.last) && chains[i].circle == end.circle)
-            fail_with(&census, r, &chains[i], now);
+        if (chains[i].hops && hp_wait_place_same(&chains[i].last, &end.last) && chains[i].circle == end.circle)
+            fail_with(&where, r, &chains[i], now);
     free(chains);
-    hp_census_free(&census);
+    hp_whereabouts_free(&where);
 }

@@ -8,7 +8,7 @@
 #ifndef HP_WAIT_CHAIN_H
 #define HP_WAIT_CHAIN_H
 
-#include "rendezvous/census.h"
+#include "rendezvous/whereabouts.h"
 
 typedef struct hp_wait_chain {
     hp_wait_place from, last; /* the first place and the last one; of a circle the oldest of its places */
@@ -17,23 +17,25 @@ typedef struct hp_wait_chain {
     int circle;               /* places in the circle to which it leads; 0: it ends */
 } hp_wait_chain;
 
-hp_wait_chain hp_wait_chain_find(const hp_census *census, const hp_wait_place *from);
+hp_wait_chain hp_wait_chain_find(const hp_whereabouts *where, const hp_wait_place *from);
 
 /* The rank of the first place's ring that is to blame; -1: none is, it is not a member of that ring. */
 int hp_wait_chain_guilty(const hp_wait_chain *chain);
 
 /* Of a chain of some hops, from a place where nothing has moved for `stalled` ns. That of a circle is the same for all places. */
-void hp_wait_chain_say(const hp_census *census, const hp_wait_chain *chain, uint64_t stalled, char *out, size_t size);
+void hp_wait_chain_say(const hp_whereabouts *where, const hp_wait_chain *chain, uint64_t stalled, char *out,
+                       size_t size);
 
 /* If the chain from this place leads to another place: its sentence, the guilty rank, and 1. Else 0. */
-int hp_wait_chain_print(const hp_census *census, const hp_wait_place *from, uint64_t stalled, int *guilty, char *out,
-                        size_t size);
+int hp_wait_chain_print(const hp_whereabouts *where, const hp_wait_place *from, uint64_t stalled, int *guilty,
+                        char *out, size_t size);
 
 /*
  * The sentence of the message in which a rank of this ring has waited for longest, wherever its chain leads, and for how
  * many ns; 0: none waits, and there is no sentence.
  */
-uint64_t hp_wait_chain_message(const hp_census *census, const hp_roster *ring, uint64_t now, char *out, size_t size);
+uint64_t hp_wait_chain_message(const hp_whereabouts *where, const hp_roster *ring, uint64_t now, char *out,
+                               size_t size);
 
 /*
  * After a time-out in one place, rings whose chains end where its chain ends, and whose own time-out is due, too, end with

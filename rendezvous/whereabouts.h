@@ -1,21 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * whereabouts: where the processes of a ring are outside its operations: in another ring, in a split, in a message; and when
- * the server heard of each last, in any ring. Pure.
+ * whereabouts: where the processes of a job wait: in operations of its rings, in splits, in messages; and what is known of
+ * each in all its rings. Pure. A ring counts only where it has stood still for some reports: a rank that works in another
+ * ring is late by itself. A rank in a split sends no reports, but its connection is there.
+ *
+ * The list is taken for one answer or one time-out: soon after that it is not true any more. It costs n log n for n ranks of
+ * all rings together, and a question log n. Without memory for it nobody waits anywhere.
  */
 #ifndef HP_WHEREABOUTS_H
 #define HP_WHEREABOUTS_H
 
-#include "rendezvous/census.h"
+#include "rendezvous/job_state.h"
+
+/* One process in one place, or as a rank of a ring. Processes are the same if host and pid are. */
+typedef struct hp_stay {
+    const hp_member *who;
+    hp_wait_place place; /* its ring NULL: this is the rank of a ring, with what is known of it there */
+    uint64_t since;      /* when the place stood still, or the process came there */
+    int just_came;       /* to a split, when the last reports came: the process was late itself */
+    uint64_t heard;      /* of a rank, when the server heard of it last; 0: never */
+    int stopped;         /* of a rank: its process is */
+    size_t number;       /* by which stays since the same moment are in order */
+} hp_stay;
 
 typedef struct hp_whereabouts {
-    hp_stay stay;   /* where it waits for longest, other than in an operation of the ring */
-    uint64_t heard; /* 0: never */
-    int stopped;    /* its process is */
+    const hp_job *job;
+    const hp_roster *failed; /* a ring that has just failed, and still counts; NULL: none has */
+    uint64_t heard;          /* the most recent report of any rank that waits */
+    hp_stay *stays;          /* process by process; of each its places, the longest stay first, and then its ranks */
+    size_t n;
 } hp_whereabouts;
 
-/* By rank of the ring; the caller frees it. NULL: out of memory, or the census only looks. */
-hp_whereabouts *hp_whereabouts_find(const hp_census *census, const hp_roster *ring);
+hp_whereabouts hp_whereabouts_take(const hp_job *job, const hp_roster *failed, uint64_t now);
+void hp_whereabouts_free(hp_whereabouts *w);
+
+int hp_wait_place_same(const hp_wait_place *one, const hp_wait_place *other);
+
+/* The longest stay of a process other than in this place; settled: without splits to which it has just come. NULL: none. */
+const hp_stay *hp_whereabouts_find(const hp_whereabouts *w, const hp_member *who, const hp_wait_place *here,
+                                   int settled);
+
+/* When the server heard of the process last, in any ring, and whether it is stopped. Its place is none. */
+hp_stay hp_whereabouts_known(const hp_whereabouts *w, const hp_member *who);
 
 enum { HP_WHERE_TEXT = 160 };
 
@@ -23,9 +49,9 @@ enum { HP_WHERE_TEXT = 160 };
  * What a rank of this ring does that waits there: "waits in split 1 colour 0", "in hoop_comm_split 2", "recv of 5 x float32
  * (tag 3)"; of another communicator's split or message with "of "tp"". Returns out.
  */
-const char *hp_whereabouts_print(const hp_whereabouts *where, const hp_roster *ring, char out[HP_WHERE_TEXT]);
+const char *hp_stay_print(const hp_stay *stay, const hp_roster *ring, char out[HP_WHERE_TEXT]);
 
 /* For whom or what it waits there: "data from rank 5", "rank 2 to split", "its stream"; "" if it has no number in this ring. */
-const char *hp_whereabouts_waits_for(const hp_whereabouts *where, const hp_roster *ring, char out[HP_WHERE_TEXT]);
+const char *hp_stay_waits_for(const hp_stay *stay, const hp_roster *ring, char out[HP_WHERE_TEXT]);
 
 #endif

@@ -128,7 +128,7 @@ find_place(const story *t, int place, const rings_ring **g, hp_wait_place *at)
 
 /* Whether the chain from this place is right; counts it. */
 static int
-check(const hp_census *census, const story *t, int k, int place, int *chains, int *circles, int *all)
+check(const hp_whereabouts *where, const story *t, int k, int place, int *chains, int *circles, int *all)
 {
     int hops, circle, guilty = -2;
     char text[TEXT] = "", pid[32];
@@ -137,9 +137,9 @@ check(const hp_census *census, const story *t, int k, int place, int *chains, in
     if (!find_place(t, place, &g, &at))
         return 0;
     int end = end_of(t, place, &hops, &circle),
-        said = hp_wait_chain_print(census, &at, HP_SEC, &guilty, text, sizeof(text));
+        said = hp_wait_chain_print(where, &at, HP_SEC, &guilty, text, sizeof(text));
     at.ring = &g->roster;
-    hp_wait_chain c = hp_wait_chain_find(census, &at);
+    hp_wait_chain c = hp_wait_chain_find(where, &at);
     int wanted = rings_rank_in(g, (char)('A' + (end < 0 ? awaited(t, place) : end)));
     snprintf(pid, sizeof(pid), "pid %d), which", 800 + 'A' + end);
     ++*all;
@@ -159,12 +159,10 @@ test_random(void)
     for (int k = 0; k < STORIES; k++) {
         story t;
         make_story(&t);
-        hp_census look = hp_census_look(&rings_job, NULL), taken = hp_census_take(&rings_job, NULL, RINGS_AT * HP_SEC);
-        for (int place = 0; place < PLACES; place++) {
-            good += check(&look, &t, k, place, &chains, &circles, &all);
-            good += check(&taken, &t, k, place, &chains, &circles, &all);
-        }
-        hp_census_free(&taken);
+        hp_whereabouts where = hp_whereabouts_take(&rings_job, NULL, RINGS_AT * HP_SEC);
+        for (int place = 0; place < PLACES; place++)
+            good += check(&where, &t, k, place, &chains, &circles, &all);
+        hp_whereabouts_free(&where);
     }
     is_int(all, good, "%d random places: %d chains and %d circles have the right end", all, chains, circles);
     ok(chains > STORIES / 10 && circles > STORIES / 100, "of all kinds there are some");

@@ -57,8 +57,8 @@ case $asked in
 *) skip 1 'no PTX was asked for' ;;
 esac
 
-# Every name of kernel_name() in gpu/cuda_launch.c, for the types of base/dtype.c, each under its first name.
-types=$(sed -n 's/^    {"\([a-z0-9]*\)", \(HOOP_[A-Z0-9]*\)},$/\1 \2/p' "$abs_top_srcdir/base/dtype.c" | awk '!seen[$2]++ { print $1 }')
+# Every name of kernel_name() in gpu/cuda_launch.c, for the types of base/dtype.c.
+types=$(sed -n '/ dtype_names\[/,/};/p' "$abs_top_srcdir/base/dtype.c" | grep -o '"[a-z0-9]*"' | tr -d '"')
 {
     echo hp_wire hp_stamp hp_gate
     for size in 1 2 4 8; do

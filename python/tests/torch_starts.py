@@ -136,20 +136,22 @@ def asks(folder):
 
     store = dist.HashStore()
     said = lambda: store.get("answers/1").decode()
-    store.set("asks/1", "old -")
-    first = Host(store, 3, "A", "text")
-    assert not first.look() and said() == "old A text", "an ask of a killed start is answered, for nobody"
-    store.set("asks/1", "new -")
-    assert not first.look() and said() == "new A text", "the ask of this start as well"
-    store.set("asks/2", "two X")
-    store.set("asks/1", "- A")
-    assert not first.look() and store.get("answers/2") == b"two A text"
-    store.set("asks/1", "next A")
-    assert not first.look() and said() == "new A text", "a rank that is ahead has an answer of this group"
-    store.set("asks/2", "again A")
-    assert first.look() and store.get("answers/2") == b"two A text", "two asks between two looks"
-    second = Host(store, 3, "B", "other")
+    store.set("asks/1", "old - -")
+    first = Host(store, 3, "A", lambda number, proof: f"text for {proof}")
+    assert not first.look() and said() == "old A text for -", "an ask of a killed start is answered, for nobody"
+    store.set("asks/1", "new p -")
+    assert not first.look() and said() == "new A text for p", "the ask of this start as well"
+    store.set("asks/2", "two - X")
+    store.set("asks/1", "- - A")
+    assert not first.look() and store.get("answers/2") == b"two A text for -" and said() == "", "what is taken leaves"
+    store.set("asks/1", "next - A")
+    assert not first.look() and said() == "", "a rank that is ahead has no answer of this group"
+    store.set("asks/2", "again - A")
+    assert first.look() and store.get("answers/2") == b"", "two asks between two looks"
+    second = Host(store, 3, "B", lambda number, proof: "other")
     assert not second.look() and said() == "next B other" and store.get("answers/2") == b"again B other"
+    store.set("asks/1", "of-another-version")
+    assert not second.look(), "an ask of another version of this package disturbs nobody"
 
 
 if __name__ == "__main__":

@@ -64,11 +64,12 @@ class Host:
     def look(self) -> bool:
         """Answers who has asked by now. True when all ranks have taken the invitation."""
         for rank in sorted(self._awaited):
-            number, proof, taken = (_value(self._store, f"asks/{rank}") or "- - ").split(" ")
+            number, _, rest = _value(self._store, f"asks/{rank}").partition(" ")
+            proof, _, taken = rest.rpartition(" ")
             if taken == self._job:
                 self._store.set(f"answers/{rank}", "")
                 self._awaited.remove(rank)
-            elif number != "-":
+            elif number not in ("", "-"):
                 answer = f"{number} {self._job} {self._text(number, proof)}"
                 if _value(self._store, f"answers/{rank}") != answer:
                     self._store.set(f"answers/{rank}", answer)

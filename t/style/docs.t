@@ -43,7 +43,7 @@ is '' "$(grep -oE 'check-[a-z]+' HACKING | LC_ALL=C sort -u | while read -r targ
     grep -qE "^$target:" t/part.am || echo "$target"
 done)" 'and every check'
 ok 'the two commands are one script, and continuous integration calls the second' \
-    sh -c 'test -x quickstart && grep -q "quickstart check all" .ci/run && grep -q "^    \./quickstart " README.md'
+    sh -c 'test -x quickstart && grep -q "quickstart check plain " .ci/run && grep -q "^    \./quickstart " README.md'
 awk '/^(ranks_here|what_next)\(\)/,/^}/' quickstart >"$tmp/end"
 is '2 2 3 4 4 ' "$(for n in 1 2 3 4 64; do (nproc() { echo $n; }; . "$tmp/end"; ranks_here); done | tr '\n' ' ')" \
     'quickstart trains with a rank for each processor, but 2 to 4'

@@ -577,8 +577,7 @@ def check_compiled():
         compiled = torch.compile(model, backend="aot_eager")
         for step in range(2):  # in the second one DDP makes its buckets anew
             compiled(batch(me(), step)).sum().backward()
-    if hasattr(torch._C._dynamo.eval_frame, "set_code_exec_strategy"):
-        assert not [entry for entry in told if "does not know how to trace" in str(entry.message)], told
+    assert not [entry for entry in told if "does not know how to trace" in str(entry.message)], told
 
 
 def check_workers():

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
 from datetime import timedelta
@@ -19,15 +20,32 @@ forward_questions()
 
 
 def _hide_from_dynamo() -> None:
-    """torch.compile does not follow calls into this package, where it would only warn; torch before 2.7 follows them."""
+    """torch.compile does not follow calls into this package, where it would only warn, or fail."""
     from torch._C._dynamo import eval_frame as dynamo
 
-    if not hasattr(dynamo, "set_code_exec_strategy"):
-        return
-    skip = dynamo._FrameAction.SKIP
-    for function in vars(Operations).values():
-        if isinstance(function, types.FunctionType):
+    functions = [f for f in vars(Operations).values() if isinstance(f, types.FunctionType)]
+    if hasattr(dynamo, "set_code_exec_strategy"):  # torch 2.7 and later: for what they call, too
+        skip = dynamo._FrameAction.SKIP
+        for function in functions:
             dynamo.set_code_exec_strategy(function.__code__, dynamo._FrameExecStrategy(skip, skip))
+    elif hasattr(dynamo, "set_eval_frame"):
+        for function in functions:
+            setattr(Operations, function.__name__, _without_dynamo(function, dynamo))
+
+
+def _without_dynamo(function: Any, dynamo: Any) -> Any:
+    """The function, for torch before 2.7: Dynamo is off while it runs, as in torch.compiler.disable."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        before = dynamo.set_eval_frame(None)
+        try:
+            return function(*args, **keywords)
+        finally:
+            dynamo.set_eval_frame(before)
+
+    dynamo.skip_code(call.__code__)
+    return call
 
 
 _hide_from_dynamo()

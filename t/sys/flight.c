@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * flight: a program for t/sys/flight.t. flight WAY [N]: after N allreduces and a barrier, rank 1 goes its own way, and the
- * others call another allreduce. If WAY is named or late, the barrier has the name loss, and the allreduce gradients.
+ * others call another allreduce. If WAY is named or late, the barrier has the name loss, and the allreduce gradients. The late
+ * rank comes when the others have failed, and all end when each has: files "failed.RANK" in this folder say so.
  */
 #include "hoop.h"
 
@@ -10,6 +11,26 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* A minute at most, which is longer than any time limit of these tests. */
+static void
+await_failed(int rank)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "failed.%d", rank);
+    for (int i = 0; i < 6000 && access(name, F_OK) != 0; i++)
+        usleep(10000);
+}
+
+static void
+say_failed(int rank)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "failed.%d", rank);
+    FILE *file = fopen(name, "w");
+    if (file)
+        fclose(file);
+}
 
 static int
 go_own_way(const char *way, hoop_comm *comm)
@@ -26,8 +47,10 @@ go_own_way(const char *way, hoop_comm *comm)
         _exit(0);
     if (strcmp(way, "more") == 0)
         return hoop_allreduce(values, values, 101, HOOP_FLOAT32, HOOP_SUM, comm);
-    if (strcmp(way, "late") == 0)
-        sleep(9);
+    if (strcmp(way, "late") == 0) {
+        await_failed(0);
+        await_failed(2);
+    }
     if (strcmp(way, "split") == 0)
         return hoop_comm_split(comm, 0, 0, &part);
     return HOOP_SUCCESS;
@@ -59,6 +82,9 @@ main(int argc, char **argv)
     hoop_error error = {.size = sizeof(error)};
     hoop_comm_error(comm, &error);
     fprintf(stderr, "%s\n", error.text);
-    sleep(late ? 5 : 0); /* the late one has its error, too, before the first one ends the job */
+    if (late)
+        say_failed(hoop_comm_rank(comm));
+    for (int i = 0; late && i < hoop_comm_size(comm); i++)
+        await_failed(i); /* before the first one ends the job */
     return 1;
 }

@@ -178,6 +178,11 @@ test_winners(void)
     wins(&houses[0].addr, &houses[1].addr, &houses[1].addr, 0, "the first one is another rank");
     wins(&houses[1].addr, &houses[0].addr, &houses[1].addr, 0, "the second one is another rank");
     close_houses();
+}
+
+static void
+test_late(void)
+{
     open_house(0, 4, 5);
     open_house(1, 7, 0);
     wins(&houses[0].addr, &houses[1].addr, &houses[0].addr, 0, "the peer is late");
@@ -232,18 +237,22 @@ test_losers(void)
     close_houses();
 }
 
+static void
+play(int scene)
+{
+    static void (*const tests[])(void) = {test_starts, test_winners, test_late, test_silence, test_losers};
+    loop = hp_loop_new();
+    tests[scene]();
+    hp_loop_free(loop);
+}
+
 int
 main(void)
 {
     static const uint8_t secret[HP_SECRET] = {1}, job_id[HP_JOB_ID_BYTES] = {2};
     plan(4 + 17 + 9 + 3);
-    loop = hp_loop_new();
     if (hp_keys_derive(&keys, secret, job_id, HP_MODE_AUTH, NULL) != HOOP_SUCCESS)
         bail("no keys");
-    test_starts();
-    test_winners();
-    test_silence();
-    test_losers();
-    hp_loop_free(loop);
+    tap_scenes(5, play);
     return 0;
 }

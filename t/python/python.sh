@@ -2,10 +2,11 @@
 # python.sh: for tests of the package in python/. Read it after t/tap/tap.sh; it skips the test where Python cannot run it.
 #     python FILE [ARG...]          the file of python/tests, alone: a ring of one
 #     ranks COUNT FILE [ARG...]     the same on this many ranks under hooprun
-#     python_with LIBRARY           prints a Python that can import it, or fails
+#     python_with LIBRARY           prints a Python that has it, or fails
 # HOOP_TEST_PYTHON names another Python than python3, for instance one that has numpy or torch.
 
-: "${HOOP_TEST_PYTHON:=python3}"
+# By its own path, since python3 may be a script that looks for it anew at each start.
+: "${HOOP_TEST_PYTHON:=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null || echo python3)}"
 command -v "$HOOP_TEST_PYTHON" >/dev/null || skip_all 'there is no python3'
 "$HOOP_TEST_PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || skip_all 'python3 is older than 3.10'
 [ "${HOOP_TEST_SANITIZE:-no}" = no ] || skip_all 'python3 is not built with the sanitizers of this tree'
@@ -20,7 +21,8 @@ python_with()
 {
     for candidate in "$HOOP_TEST_PYTHON" /usr/bin/python3 "${HOOP_TEST_TORCH:-none}" \
         "${XDG_CACHE_HOME:-$HOME/.cache}"/hoop-tests/torch-*/bin/python; do
-        "$candidate" -W ignore -c "import $1" 2>/dev/null && echo "$candidate" && return
+        "$candidate" -c "import importlib.util, sys; sys.exit(not importlib.util.find_spec('$1'))" 2>/dev/null &&
+            echo "$candidate" && return
     done
     return 1
 }

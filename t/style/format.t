@@ -11,8 +11,5 @@ case $($format --version) in
 esac
 plan 1
 find include base flight lib net gpu rendezvous launch perf top bin examples fuzz t \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) >"$tmp/files"
-wrong=$(while read -r file; do
-    $format "$file" | cmp -s - "$file" || echo "$file"
-done <"$tmp/files")
-is '' "$wrong" 'every source is formatted'
+ok 'every source is formatted' xargs "$format" --dry-run -Werror <"$tmp/files"
 done_testing

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { RANKS = 4, SHUT_S = 8, LINE = 400 };
+enum { RANKS = 4, SHUT_S = 11, LINE = 400 };
 
 static party p;
 static proxy *doors;

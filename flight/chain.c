@@ -161,7 +161,7 @@ hp_flight_works_elsewhere(const hp_flight_rings *rings, const hp_flight_member *
 int
 hp_flight_peer_of(const hp_flight_record *r)
 {
-    int waits = r->wait == HP_FLIGHT_RECEIVES || r->wait == HP_FLIGHT_SENDS;
+    int waits = r->wait == HP_WAIT_PEER || r->wait == HP_WAIT_LINK;
     return waits && r->awaited >= 0 ? r->awaited : r->peer;
 }
 

@@ -11,13 +11,14 @@
 
 #include "base/call.h"
 #include "base/call_names.h"
+#include "base/wait.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-    HP_FLIGHT_VERSION = 2,
+    HP_FLIGHT_VERSION = 3,
     HP_FLIGHT_HEAD_BYTES = 1024 + HP_CALL_NAMES * HP_CALL_NAME_TEXT,
     HP_FLIGHT_RECORD_BYTES = 128,
     HP_FLIGHT_RECORDS = 1024,
@@ -26,14 +27,6 @@ enum {
 };
 
 typedef _Atomic uint64_t hp_flight_word; /* of a recorder's memory, which begins at a multiple of 8 */
-
-typedef enum hp_flight_wait {
-    HP_FLIGHT_NOTHING,  /* nothing is known */
-    HP_FLIGHT_RECEIVES, /* data of the rank `awaited` */
-    HP_FLIGHT_SENDS,    /* the rank `awaited` has to take data */
-    HP_FLIGHT_DEVICE,   /* a reduction or a copy on this rank */
-    HP_FLIGHT_STREAM    /* the caller's stream has not reached the operation */
-} hp_flight_wait;
 
 typedef struct hp_flight_head {
     uint32_t pid;
@@ -64,7 +57,7 @@ typedef struct hp_flight_record {
     uint32_t messages;                   /* messages of a group; 0: a collective */
     int32_t peer;                        /* of the first message; -1 of a collective */
     int32_t result;                      /* a hoop_result, once it has ended */
-    uint32_t wait;                       /* a hp_flight_wait, as last seen */
+    uint32_t wait;                       /* a hp_wait, as last seen */
     int32_t awaited;                     /* a rank, or -1 */
     uint64_t waits_since;                /* when that was first seen */
     uint32_t name;                       /* the number of the call's name; 0: it has none */

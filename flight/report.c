@@ -18,8 +18,8 @@
 enum { OPERATIONS_SHOWN = 12, RANKS_SHOWN = 32 };
 
 static const char *const states[] = {"unknown", "running", "stopped", "ended", "moving"};
-static const char *const waits[] = {"", "data of rank", "rank that has to take data", "its own device",
-                                    "the stream of the call"};
+static const char *const waits[HP_WAITS] = {"", "data of rank", "rank that has to take data", "the stream of the call",
+                                            "its own device"};
 static const char version_key[] = "\"version\":";
 static const char packed_key[] = "\"recorder\":\"";
 
@@ -181,7 +181,7 @@ put_operation(hp_json *json, const hp_flight_entry *e, const hp_flight_record *r
     put_date(json, "last_data", e, r->last);
     put_date(json, "left", e, r->left);
     hp_json_integer(json, "result", r->result);
-    hp_json_text(json, "waits_for", r->wait && r->wait < sizeof(waits) / sizeof(waits[0]) ? waits[r->wait] : NULL);
+    hp_json_text(json, "waits_for", r->wait && r->wait < HP_WAITS ? waits[r->wait] : NULL);
     hp_json_integer(json, "awaited", r->awaited);
     put_date(json, "waits_since", e, r->waits_since);
     hp_json_close(json);

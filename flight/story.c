@@ -370,7 +370,7 @@ static int
 awaited_by(const hp_flight_member *m, const hp_flight_ring *ring)
 {
     const hp_flight_record *r = m->stuck;
-    int rank = r && (r->wait == HP_FLIGHT_RECEIVES || r->wait == HP_FLIGHT_SENDS) ? r->awaited : -1;
+    int rank = r && (r->wait == HP_WAIT_PEER || r->wait == HP_WAIT_LINK) ? r->awaited : -1;
     return rank < ring->size ? rank : -1;
 }
 
@@ -384,7 +384,7 @@ waits_for_missing(const hp_flight_ring *ring)
         int rank = awaited_by(m, ring);
         if (rank < 0 || hp_flight_first(ring, hp_flight_has_rank, (uint64_t)rank))
             continue;
-        if (!found || (found->stuck->wait == HP_FLIGHT_SENDS && m->stuck->wait == HP_FLIGHT_RECEIVES))
+        if (!found || (found->stuck->wait == HP_WAIT_LINK && m->stuck->wait == HP_WAIT_PEER))
             found = m;
     }
     return found;
@@ -398,7 +398,7 @@ end_of_chain(const hp_flight_ring *ring, const hp_flight_member *m)
     for (int i = 0; i < ring->count; i++) {
         int rank = awaited_by(m, ring);
         const hp_flight_member *next = rank < 0 ? NULL : hp_flight_first(ring, hp_flight_has_rank, (uint64_t)rank);
-        if (!next || !is_in(next, n) || (awaited_by(next, ring) < 0 && next->stuck->wait != HP_FLIGHT_STREAM))
+        if (!next || !is_in(next, n) || (awaited_by(next, ring) < 0 && next->stuck->wait != HP_WAIT_STREAM))
             break;
         m = next;
     }
@@ -417,8 +417,8 @@ add_wait(hp_flight_story *story, const hp_flight_member *stuck)
         add(story, "; rank %d waits for rank %d, which left no recorder", head_of(m)->rank, rank);
     } else if (rank >= 0) {
         add(story, "; rank %d waits for rank %d %s", head_of(m)->rank, rank,
-            m->stuck->wait == HP_FLIGHT_SENDS ? "to take data" : "to send data");
-    } else if (m->stuck->wait == HP_FLIGHT_STREAM) {
+            m->stuck->wait == HP_WAIT_LINK ? "to take data" : "to send data");
+    } else if (m->stuck->wait == HP_WAIT_STREAM) {
         add(story, "; rank %d waits for its CUDA stream", head_of(m)->rank);
     }
 }

@@ -178,8 +178,8 @@ static void
 wait_for_message(incoming *v, const hp_report *report)
 {
     uint8_t bytes[HP_WAITING_BYTES];
-    hp_waiting waiting = {.since = report->step * HP_SEC, .peer = report->waits_for, .what = report->step & 1};
-    waiting.call = (hp_call){.kind = report->waits_for < 0 ? 0 : HP_RECV, .count = 5};
+    hp_waiting waiting = {.since = report->step * HP_SEC, .awaited = report->awaited};
+    waiting.call = (hp_call){.kind = report->awaited.rank < 0 ? 0 : HP_RECV, .count = 5};
     hp_waiting_put(bytes, &waiting);
     say(v, HP_WAITING, bytes, sizeof(bytes));
 }
@@ -188,8 +188,9 @@ static void
 say_something(incoming *v, int command, fuzz_script *s)
 {
     uint8_t bytes[HP_CONTROL_MAX] = {0};
-    hp_report report = {.sequence = fuzz_next(s), .step = fuzz_next(s), .waits_for = (int)(fuzz_next(s) % 7) - 1};
+    hp_report report = {.sequence = fuzz_next(s), .step = fuzz_next(s), .awaited.rank = (int)(fuzz_next(s) % 7) - 1};
     hoop_error cause;
+    report.awaited.what = report.step & 1 ? HP_WAIT_LINK : HP_WAIT_PEER;
     report.call.kind = HP_BARRIER;
     report.call_name = report.step & 127;
     switch (command) {
@@ -210,7 +211,7 @@ say_something(incoming *v, int command, fuzz_script *s)
         break;
     default:
         hp_err_set(&cause, HOOP_ERR_ABORTED, "why");
-        cause.rank = report.waits_for;
+        cause.rank = report.awaited.rank;
         say(v, HP_ABORT, bytes, hp_abort_put(bytes, &cause));
     }
 }
@@ -304,9 +305,10 @@ decode(const uint8_t *in, size_t n)
     if (hp_refusal_get(&split, &cause, in, n))
         fuzz_check(n >= 4 && cause.code != HOOP_SUCCESS);
     if (hp_report_get(&report, in, n))
-        fuzz_check(report.sequence > 0 && report.waits_for >= -1 && report.call_name < 128 && report.call.fused < 2);
+        fuzz_check(report.sequence > 0 && report.awaited.rank >= -1 && report.call_name < 128 && report.call.fused < 2);
     if (hp_waiting_get(&waiting, in, n) && waiting.call.kind)
-        fuzz_check(waiting.what < HP_WAITS && (waiting.what <= HP_WAIT_LINK) == (waiting.peer >= 0));
+        fuzz_check(waiting.awaited.what > HP_WAIT_NONE && waiting.awaited.what < HP_WAITS &&
+                   hp_wait_is_for_rank(waiting.awaited.what) == (waiting.awaited.rank >= 0));
     if (hp_call_name_get(&number, name, in, n))
         fuzz_check(number > 0 && number <= HP_CALL_NAMES && strlen(name) > 0 && strlen(name) < sizeof(name));
     if (hp_loss_get(&loss, in, n))

@@ -556,22 +556,18 @@ hp_channel_awaits_stream(const hp_channel *channel)
     return channel->worked < channel->received && slot->work->mark && !slot->work->reached;
 }
 
-hp_awaited
-hp_channel_awaited(const hp_channel *channel)
+hp_oldest_step
+hp_channel_oldest(const hp_channel *channel)
 {
-    hp_awaited a = {.peer = -1};
     const hp_slot *slot = &channel->slot[channel->retired % channel->o.window];
     if (channel->retired == channel->admitted)
-        return a;
-    a.work = slot->work;
-    a.step = slot->step_in_work;
-    a.steps = slot->work->plan[channel->o.index].steps;
+        return (hp_oldest_step){.awaited = {HP_WAIT_NONE, -1}};
+    hp_oldest_step s = {slot->work, slot->step_in_work, slot->work->plan[channel->o.index].steps, {HP_WAIT_DEVICE, -1}};
     if (slot->recv_mark && slot->recv_link->done < slot->recv_mark) {
-        a.peer = slot->recv_link->peer;
+        s.awaited = (hp_awaited){HP_WAIT_PEER, slot->recv_link->peer};
     } else if (slot->send_mark && slot->send_link->done < slot->send_mark) {
-        a.peer = slot->send_link->peer;
-        a.sending =
-            !hp_link_is_fresh(slot->send_link, 0); /* else that rank is late: it has not connected, or not sent */
+        int fresh = hp_link_is_fresh(slot->send_link, 0); /* that rank is late: it has not connected, or not sent */
+        s.awaited = (hp_awaited){fresh ? HP_WAIT_PEER : HP_WAIT_LINK, slot->send_link->peer};
     }
-    return a;
+    return s;
 }

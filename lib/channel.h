@@ -81,12 +81,11 @@ int hp_channel_settled(const hp_channel *channel, const hoop_work *work);
 void hp_channel_drain(const hp_channel *channel);
 
 /* The oldest step on the belt, for reports: what it waits for. */
-typedef struct hp_awaited {
+typedef struct hp_oldest_step {
     const hoop_work *work; /* NULL: the belt is empty */
     uint64_t step, steps;
-    int peer; /* rank, -1: none */
-    int sending;
-} hp_awaited;
-hp_awaited hp_channel_awaited(const hp_channel *channel);
+    hp_awaited awaited;
+} hp_oldest_step;
+hp_oldest_step hp_channel_oldest(const hp_channel *channel);
 
 #endif

@@ -23,22 +23,21 @@ hp_counters_close(hp_counters *c)
 }
 
 void
-hp_counters_wait(hp_counters *c, hp_flight_wait wait, int rank, uint64_t now)
+hp_counters_wait(hp_counters *c, hp_awaited awaited, uint64_t now)
 {
-    c->wait = wait;
-    c->awaited = rank;
-    hp_stopwatch_start(&c->waited[wait], now);
-    if (rank >= 0)
-        hp_stopwatch_start(&c->waited_for[rank], now);
+    c->awaited = awaited;
+    hp_stopwatch_start(&c->waited[awaited.what], now);
+    if (awaited.rank >= 0)
+        hp_stopwatch_start(&c->waited_for[awaited.rank], now);
 }
 
 void
 hp_counters_end_wait(hp_counters *c, uint64_t now)
 {
-    hp_stopwatch_stop(&c->waited[c->wait], now);
-    if (c->awaited >= 0)
-        hp_stopwatch_stop(&c->waited_for[c->awaited], now);
-    c->wait = HP_FLIGHT_NOTHING;
+    hp_stopwatch_stop(&c->waited[c->awaited.what], now);
+    if (c->awaited.rank >= 0)
+        hp_stopwatch_stop(&c->waited_for[c->awaited.rank], now);
+    c->awaited.what = HP_WAIT_NONE;
 }
 
 /* Into the half that no reader has been sent to since the change before. */

@@ -10,7 +10,7 @@
 
 #include "base/count.h"
 #include "base/stopwatch.h"
-#include "flight/format.h"
+#include "base/wait.h"
 #include "lib/call_times.h"
 #include "net/link_state.h"
 
@@ -21,8 +21,8 @@ typedef struct hp_counters {
     hp_count messages, bytes[2]; /* messages that ended well; payload received, and sent */
     hp_count ended;              /* when the last operation ended; 0: one is in progress, or there was none */
     hp_stopwatch inside;         /* operations were in progress */
-    hp_stopwatch waited[HP_FLIGHT_STREAM + 1]; /* by hp_flight_wait */
-    hp_stopwatch *waited_for;                  /* by rank; NULL before the ring is known */
+    hp_stopwatch waited[HP_WAITS];
+    hp_stopwatch *waited_for; /* by rank; NULL before the ring is known */
     int ranks;
     hp_count rtt_us, retransmits, delivery_rate; /* to the next rank */
     atomic_uint shown;                           /* in [shown % 2] is what `times` were */
@@ -32,15 +32,14 @@ typedef struct hp_counters {
     uint64_t in_progress; /* operations */
     uint64_t left;        /* when the last one ended */
     uint64_t passed;      /* stations that steps had passed when the wait began */
-    hp_flight_wait wait;  /* HP_FLIGHT_NOTHING: none is open */
-    int awaited;          /* the rank that it is for, or -1 */
+    hp_awaited awaited;   /* HP_WAIT_NONE: no wait is open */
 } hp_counters;
 
 int hp_counters_open(hp_counters *counters, int ranks); /* 0: out of memory */
 void hp_counters_close(hp_counters *counters);
 
 /* A wait for this begins, and for this rank or -1. None is open. */
-void hp_counters_wait(hp_counters *counters, hp_flight_wait wait, int rank, uint64_t now);
+void hp_counters_wait(hp_counters *counters, hp_awaited awaited, uint64_t now);
 
 /* It ends, if one is open. */
 void hp_counters_end_wait(hp_counters *counters, uint64_t now);
@@ -49,7 +48,7 @@ void hp_counters_end_wait(hp_counters *counters, uint64_t now);
 static inline void
 hp_counters_moved(hp_counters *c)
 {
-    if (c->wait)
+    if (c->awaited.what)
         hp_counters_end_wait(c, hp_now());
 }
 
@@ -79,7 +78,7 @@ hp_counters_leave(hp_counters *c, uint64_t left)
 {
     if (--c->in_progress > 0)
         return;
-    if (c->wait)
+    if (c->awaited.what)
         hp_counters_end_wait(c, left ? left : hp_now());
     if (!left)
         return;

@@ -493,7 +493,7 @@ describe_timeout(const hoop_comm *comm, const hp_report *r, const hp_blame *blam
     else
         hp_stats_waiting(comm, stalled / HP_MS, text, sizeof(text));
     hp_err_set(error, HOOP_ERR_TIMEOUT, "%s", text);
-    error->rank = blame->guilt ? blame->rank : r->waits_for;
+    error->rank = blame->guilt ? blame->rank : r->awaited.rank;
     error->reporter = comm->rank;
     error->sequence = r->sequence;
     error->flags = HOOP_ERROR_BEST_EFFORT;

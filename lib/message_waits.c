@@ -97,19 +97,17 @@ oldest(const hoop_comm *comm)
     return NULL;
 }
 
-hp_flight_wait
-hp_message_waits_oldest(const hoop_comm *comm, int *rank)
+hp_awaited
+hp_message_waits_oldest(const hoop_comm *comm)
 {
     const hp_message *message = oldest(comm);
-    *rank = -1;
     if (!message)
-        return HP_FLIGHT_NOTHING;
+        return (hp_awaited){HP_WAIT_NONE, -1};
     if (message->held)
-        return HP_FLIGHT_STREAM;
+        return (hp_awaited){HP_WAIT_STREAM, -1};
     if (message->peer != HOOP_ANY_RANK && awaits_gpu(comm->messages.peer[message->peer], message))
-        return HP_FLIGHT_DEVICE;
-    *rank = message->peer;
-    return message->sending ? HP_FLIGHT_SENDS : HP_FLIGHT_RECEIVES;
+        return (hp_awaited){HP_WAIT_DEVICE, -1};
+    return hp_message_awaited(message);
 }
 
 hp_waiting
@@ -117,7 +115,7 @@ hp_message_waits_find(const hoop_comm *comm, uint64_t now)
 {
     const hp_peer *peer = awaited_longest(comm);
     const hp_message *message = peer ? oldest_with(comm, peer->pair.peer) : NULL;
-    hp_waiting waiting = {.peer = -1, .what = HP_WAIT_DEVICE};
+    hp_waiting waiting = {.awaited = {HP_WAIT_DEVICE, -1}};
     if (!message || message->peer == HOOP_ANY_RANK) /* the server knows waits for one rank */
         return waiting;
     waiting.since = now > moved_at(comm, peer) ? now - moved_at(comm, peer) : 0;
@@ -125,8 +123,7 @@ hp_message_waits_find(const hoop_comm *comm, uint64_t now)
     if (message->call.kind != HP_ALLTOALLV)
         waiting.call.kind = message->sending ? HP_SEND : HP_RECV;
     if (!awaits_gpu(peer, message)) {
-        waiting.peer = message->peer;
-        waiting.what = message->sending ? HP_WAIT_LINK : HP_WAIT_PEER;
+        waiting.awaited = hp_message_awaited(message);
     }
     return waiting;
 }

@@ -14,8 +14,8 @@ void hp_message_waits_poll(hoop_comm *comm, uint64_t now);
 /* A message that has waited for op_timeout_ms: 1 with the error filled. */
 int hp_message_waits_are_over(hoop_comm *comm, uint64_t now, hoop_error *error);
 
-/* What the oldest message that is not complete waits for, and the rank, or -1. HP_FLIGHT_NOTHING: there is none. */
-hp_flight_wait hp_message_waits_oldest(const hoop_comm *comm, int *rank);
+/* What the oldest message that is not complete waits for, and the rank, or -1. HP_WAIT_NONE: there is none. */
+hp_awaited hp_message_waits_oldest(const hoop_comm *comm);
 
 /* For the server: the message that has waited longest, and what for; call.kind 0: none waits for a rank or the GPU. */
 hp_waiting hp_message_waits_find(const hoop_comm *comm, uint64_t now);

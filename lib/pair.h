@@ -12,6 +12,7 @@
 #ifndef HP_PAIR_H
 #define HP_PAIR_H
 
+#include "base/wait.h"
 #include "lib/arrivals.h"
 #include "lib/matching.h"
 #include "net/frame.h"
@@ -40,6 +41,12 @@ struct hp_message {
     uint64_t ticket;     /* of the GPU's command that ends this receive; 0: there is none yet */
     hp_arrival *arrival; /* which that command reads; NULL: a link's memory */
 };
+
+static inline hp_awaited
+hp_message_awaited(const hp_message *m)
+{
+    return (hp_awaited){m->sending ? HP_WAIT_LINK : HP_WAIT_PEER, m->peer};
+}
 
 typedef struct hp_message_queue {
     hp_message *first, *last;

@@ -91,7 +91,7 @@ receive_one(hp_heartbeats *t, const uint8_t *in, uint64_t now)
     uint32_t rank = hp_get32(in), alone = hp_get32(in + 8);
     int32_t waits_for = (int32_t)hp_get32(in + 4);
     uint64_t number = hp_get64(in + 12);
-    hp_witness received = {.report = {.sequence = hp_get64(in + 20), .waits_for = waits_for}};
+    hp_witness received = {.report = {.sequence = hp_get64(in + 20), .awaited = {HP_WAIT_PEER, waits_for}}};
     received.in_op = received.report.sequence > 0;
     received.completed = hp_get64(in + 28);
     received.report.step = hp_get64(in + 36);
@@ -124,7 +124,7 @@ put_one(const hp_heartbeats *t, int rank, uint8_t *out)
 {
     const hp_witness *w = &t->of[rank];
     hp_put32(out, (uint32_t)rank);
-    hp_put32(out + 4, (uint32_t)(w->in_op ? w->report.waits_for : -1));
+    hp_put32(out + 4, (uint32_t)(w->in_op ? w->report.awaited.rank : -1));
     hp_put32(out + 8, t->alone[rank]);
     hp_put64(out + 12, t->number[rank]);
     hp_put64(out + 20, w->in_op ? w->report.sequence : 0);
@@ -202,11 +202,11 @@ last_before(const hp_heartbeats *t, int rank, uint64_t alive)
     int at = t->order[t->position];
     for (int steps = 0; steps < t->size; steps++) {
         const hp_witness *w = &t->of[at];
-        if (!w->in_op || w->last_seen < alive || w->report.waits_for < 0)
+        if (!w->in_op || w->last_seen < alive || w->report.awaited.rank < 0)
             return -1;
-        if (w->report.waits_for == rank)
+        if (w->report.awaited.rank == rank)
             return at;
-        at = w->report.waits_for;
+        at = w->report.awaited.rank;
     }
     return -1;
 }
@@ -241,11 +241,11 @@ sees(const hp_heartbeats *t, int from, int to)
     int silent = t->order[(t->position + to) % t->size], far = from;
     for (int steps = 0; steps < t->size; steps++) {
         const hp_witness *w = &t->of[t->order[(t->position + far) % t->size]];
-        if (!w->in_op || w->report.waits_for < 0)
+        if (!w->in_op || w->report.awaited.rank < 0)
             return 0;
-        if (w->report.waits_for == silent)
+        if (w->report.awaited.rank == silent)
             return 1;
-        for (far = from + 1; far < to && t->order[(t->position + far) % t->size] != w->report.waits_for; far++)
+        for (far = from + 1; far < to && t->order[(t->position + far) % t->size] != w->report.awaited.rank; far++)
             continue;
         if (far >= to)
             return 0;
@@ -287,9 +287,9 @@ silent_by_waits(const hp_heartbeats *t, uint64_t alive)
         const hp_witness *w = &t->of[at];
         if (w->last_seen < alive)
             return at;
-        if (!w->in_op || w->report.waits_for < 0)
+        if (!w->in_op || w->report.awaited.rank < 0)
             return -1;
-        at = w->report.waits_for;
+        at = w->report.awaited.rank;
     }
     return -1;
 }

@@ -98,22 +98,22 @@ hp_recorder_leave(hoop_comm *comm, hoop_work *work)
 }
 
 static void
-note_wait(hoop_comm *comm, hoop_work *work, hp_flight_wait wait, int awaited)
+note_wait(hoop_comm *comm, hoop_work *work, hp_awaited awaited)
 {
     hp_flight_record *r = &work->record;
-    if (r->wait != wait || r->awaited != awaited) {
-        r->wait = wait;
-        r->awaited = awaited;
+    if (r->wait != awaited.what || r->awaited != awaited.rank) {
+        r->wait = awaited.what;
+        r->awaited = awaited.rank;
         r->waits_since = hp_recorder_clock(comm);
     }
     hp_flight_put(comm->recorder.file.words, r);
 }
 
 void
-hp_recorder_wait(hoop_comm *comm, hp_flight_wait wait, int awaited)
+hp_recorder_wait(hoop_comm *comm, hp_awaited awaited)
 {
     if (comm->recorder.file.words && comm->running)
-        note_wait(comm, comm->running, wait, awaited);
+        note_wait(comm, comm->running, awaited);
 }
 
 static void
@@ -123,7 +123,7 @@ wait_message(hoop_comm *comm, hoop_work *work)
     while (i < work->message_count && work->messages[i].done)
         i++;
     if (i < work->message_count)
-        note_wait(comm, work, work->messages[i].sending ? HP_FLIGHT_SENDS : HP_FLIGHT_RECEIVES, work->messages[i].peer);
+        note_wait(comm, work, hp_message_awaited(&work->messages[i]));
 }
 
 void

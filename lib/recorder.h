@@ -26,7 +26,7 @@ void hp_recorder_enter(hoop_comm *comm, hoop_work *work);
 void hp_recorder_leave(hoop_comm *comm, hoop_work *work);
 
 /* What the oldest operation waits for, and the oldest works of messages. */
-void hp_recorder_wait(hoop_comm *comm, hp_flight_wait wait, int awaited);
+void hp_recorder_wait(hoop_comm *comm, hp_awaited awaited);
 void hp_recorder_wait_messages(hoop_comm *comm);
 
 /*

@@ -185,7 +185,7 @@ mark_progress(hoop_comm *comm, uint64_t warn, uint64_t now)
     hp_report r;
     if (hp_stats_is_outside(comm)) {
         comm->reports.moved_at = now;
-        hp_recorder_wait(comm, HP_FLIGHT_STREAM, -1);
+        hp_recorder_wait(comm, (hp_awaited){HP_WAIT_STREAM, -1});
     }
     if (comm->running && comm->running->sequence != comm->reports.entered) {
         comm->reports.entered = comm->running->sequence;
@@ -194,11 +194,7 @@ mark_progress(hoop_comm *comm, uint64_t warn, uint64_t now)
     if (!comm->running || hp_stats_is_outside(comm))
         return;
     r = hp_stats_report(comm);
-    hp_recorder_wait(comm,
-                     r.waits_for < 0 ? HP_FLIGHT_DEVICE
-                     : r.sending     ? HP_FLIGHT_SENDS
-                                     : HP_FLIGHT_RECEIVES,
-                     r.waits_for);
+    hp_recorder_wait(comm, r.awaited);
     if (r.step != comm->reports.steps || r.bytes != comm->reports.bytes) {
         comm->reports.steps = r.step;
         comm->reports.bytes = r.bytes;
@@ -214,11 +210,11 @@ mark_progress(hoop_comm *comm, uint64_t warn, uint64_t now)
 static hp_waiting
 find_wait(hoop_comm *comm, uint64_t now)
 {
-    hp_waiting waiting = {.peer = -1}, none = waiting;
+    hp_waiting waiting = {.awaited = {HP_WAIT_NONE, -1}}, none = waiting;
     if (hp_stats_is_outside(comm)) {
         waiting.sequence = comm->running->sequence;
         waiting.since = now - comm->reports.entered_at;
-        waiting.what = HP_WAIT_STREAM;
+        waiting.awaited.what = HP_WAIT_STREAM;
         waiting.call = comm->running->call;
     } else if (!comm->running) {
         waiting = hp_message_waits_find(comm, now);
@@ -233,7 +229,7 @@ find_wait(hoop_comm *comm, uint64_t now)
 static void
 end_wait(hoop_comm *comm)
 {
-    const hp_waiting none = {.peer = -1};
+    const hp_waiting none = {.awaited = {HP_WAIT_NONE, -1}};
     uint8_t payload[HP_WAITING_BYTES];
     hp_waiting_put(payload, &none);
     if (!hp_membership_inform(hp_client_membership(comm->client), HP_FEATURE_WAITING, HP_WAITING, payload,
@@ -246,7 +242,8 @@ end_wait(hoop_comm *comm)
 static int
 is_same(const hp_waiting *a, const hp_waiting *b)
 {
-    return a->sequence == b->sequence && a->peer == b->peer && a->what == b->what && hp_call_equal(&a->call, &b->call);
+    return a->sequence == b->sequence && a->awaited.what == b->awaited.what && a->awaited.rank == b->awaited.rank &&
+           hp_call_equal(&a->call, &b->call);
 }
 
 /* Whether the wait that was told is certainly over. */

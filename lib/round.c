@@ -160,15 +160,14 @@ hp_round_wait(hoop_comm *comm, uint64_t since)
 {
     hp_counters *c = &comm->counters;
     uint64_t stations = passed(comm);
-    int rank;
     if (stations != c->passed)
         hp_counters_moved(c);
     c->passed = stations;
-    if (c->wait)
+    if (c->awaited.what)
         return;
-    hp_flight_wait wait = hp_stats_awaits(comm, &rank);
-    if (wait)
-        hp_counters_wait(c, wait, rank, since);
+    hp_awaited awaited = hp_stats_awaits(comm);
+    if (awaited.what)
+        hp_counters_wait(c, awaited, since);
 }
 
 int

@@ -12,7 +12,7 @@
 hp_report
 hp_stats_report(const hoop_comm *comm)
 {
-    hp_report r = {.waits_for = -1};
+    hp_report r = {.awaited = {HP_WAIT_DEVICE, -1}};
     if (comm->running) {
         r.sequence = comm->running->sequence;
         r.call = comm->running->call;
@@ -20,14 +20,12 @@ hp_stats_report(const hoop_comm *comm)
     }
     for (uint32_t c = 0; c < comm->channels; c++) {
         const hp_channel *channel = comm->channel[c];
-        hp_awaited a = hp_channel_awaited(channel);
+        hp_awaited a = hp_channel_oldest(channel).awaited;
         r.step += channel->retired;
         for (int i = 0; i < channel->links; i++)
             r.bytes += channel->link[i]->bytes;
-        if (a.peer >= 0 && r.waits_for < 0) {
-            r.waits_for = a.peer;
-            r.sending = a.sending;
-        }
+        if (a.rank >= 0 && r.awaited.rank < 0)
+            r.awaited = a;
     }
     return r;
 }
@@ -38,21 +36,19 @@ hp_stats_is_outside(const hoop_comm *comm)
     return comm->running && comm->running->mark && !comm->running->reached;
 }
 
-hp_flight_wait
-hp_stats_awaits(const hoop_comm *comm, int *rank)
+hp_awaited
+hp_stats_awaits(const hoop_comm *comm)
 {
-    *rank = -1;
     if (!comm->running)
-        return hp_message_waits_oldest(comm, rank);
+        return hp_message_waits_oldest(comm);
     if (hp_stats_is_outside(comm))
-        return HP_FLIGHT_STREAM;
+        return (hp_awaited){HP_WAIT_STREAM, -1};
     for (uint32_t c = 0; c < comm->channels; c++) {
-        hp_awaited a = hp_channel_awaited(comm->channel[c]);
-        *rank = a.peer;
-        if (a.peer >= 0)
-            return a.sending ? HP_FLIGHT_SENDS : HP_FLIGHT_RECEIVES;
+        hp_awaited a = hp_channel_oldest(comm->channel[c]).awaited;
+        if (a.rank >= 0)
+            return a;
     }
-    return HP_FLIGHT_DEVICE;
+    return (hp_awaited){HP_WAIT_DEVICE, -1};
 }
 
 void
@@ -90,10 +86,10 @@ hp_stats_fill(hoop_comm *comm, hoop_stats *stats)
     stats->bytes_sent = hp_count_read(&c->bytes[1]);
     stats->inside_ns = hp_stopwatch_read(&c->inside);
     stats->outside_ns = hp_counters_outside(c);
-    stats->waited_peer_ns = hp_stopwatch_read(&c->waited[HP_FLIGHT_RECEIVES]);
-    stats->waited_link_ns = hp_stopwatch_read(&c->waited[HP_FLIGHT_SENDS]);
-    stats->waited_stream_ns = hp_stopwatch_read(&c->waited[HP_FLIGHT_STREAM]);
-    stats->waited_reduction_ns = hp_stopwatch_read(&c->waited[HP_FLIGHT_DEVICE]);
+    stats->waited_peer_ns = hp_stopwatch_read(&c->waited[HP_WAIT_PEER]);
+    stats->waited_link_ns = hp_stopwatch_read(&c->waited[HP_WAIT_LINK]);
+    stats->waited_stream_ns = hp_stopwatch_read(&c->waited[HP_WAIT_STREAM]);
+    stats->waited_reduction_ns = hp_stopwatch_read(&c->waited[HP_WAIT_DEVICE]);
     stats->slowest_rank = hp_counters_slowest(c, &stats->slowest_ns);
     stats->rtt_us = (uint32_t)hp_count_read(&c->rtt_us);
     stats->retransmits = hp_count_read(&c->retransmits);
@@ -108,21 +104,22 @@ const char *
 hp_stats_waiting(const hoop_comm *comm, uint64_t ms, char *out, size_t size)
 {
     char me[96], peer[96], operation[HP_OPERATION_TEXT];
-    hp_awaited a = {.peer = -1};
-    for (uint32_t c = 0; c < comm->channels && !a.work; c++)
-        a = hp_channel_awaited(comm->channel[c]);
-    if (!a.work) {
+    hp_oldest_step oldest = {0};
+    for (uint32_t c = 0; c < comm->channels && !oldest.work; c++)
+        oldest = hp_channel_oldest(comm->channel[c]);
+    if (!oldest.work) {
         snprintf(out, size, "%s waits for nothing", hp_comm_name(comm, comm->rank, me));
         return out;
     }
-    if (a.peer < 0)
+    if (oldest.awaited.rank < 0)
         snprintf(peer, sizeof(peer), "its own device");
     else
-        hp_comm_name(comm, a.peer, peer);
+        hp_comm_name(comm, oldest.awaited.rank, peer);
     snprintf(out, size, "%s has waited %.1f s in %s, step %llu of %llu, for %s%s%s", hp_comm_name(comm, comm->rank, me),
-             (double)ms / 1e3, hp_blame_operation(a.work->sequence, &a.work->call, operation),
-             (unsigned long long)a.step, (unsigned long long)a.steps, a.sending || a.peer < 0 ? "" : "data from ", peer,
-             a.sending ? " to take data" : "");
+             (double)ms / 1e3, hp_blame_operation(oldest.work->sequence, &oldest.work->call, operation),
+             (unsigned long long)oldest.step, (unsigned long long)oldest.steps,
+             oldest.awaited.what == HP_WAIT_PEER ? "data from " : "", peer,
+             oldest.awaited.what == HP_WAIT_LINK ? " to take data" : "");
     return out;
 }
 

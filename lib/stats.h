@@ -14,9 +14,9 @@ hp_report hp_stats_report(const hoop_comm *comm);
 int hp_stats_is_outside(const hoop_comm *comm);
 
 /*
- * What the oldest operation waits for, else the oldest message; and the rank, or -1. HP_FLIGHT_NOTHING: there is none.
+ * What the oldest operation waits for, else the oldest message; and the rank, or -1. HP_WAIT_NONE: there is none.
  */
-hp_flight_wait hp_stats_awaits(const hoop_comm *comm, int *rank);
+hp_awaited hp_stats_awaits(const hoop_comm *comm);
 
 /* Reads what TCP has measured on the way to the next rank, and compares clocks with the server; not without one. */
 void hp_stats_measure(hoop_comm *comm);

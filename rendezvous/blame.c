@@ -63,7 +63,7 @@ walk(const hp_witness *w, int n, int start, uint64_t silent_before, hp_blame *bl
             return 1;
         }
         before = at;
-        at = w[at].report.waits_for;
+        at = w[at].report.awaited.rank;
         if (at < 0 || at >= n)
             return 0;
     }
@@ -90,7 +90,7 @@ judge_all(const hp_witness *w, int n, uint64_t silent_before, hp_blame *blame)
     blame->rank = quiet >= 0 ? quiet : absent >= 0 ? absent : least;
     blame->guilt = suspicion(&w[blame->rank], blame->sequence, silent_before);
     if (!blame->guilt) {
-        int other = w[least].report.waits_for;
+        int other = w[least].report.awaited.rank;
         int link = other >= 0 && other < n && other != least;
         blame->guilt = link ? HP_GUILT_LINK : HP_GUILT_SELF;
         blame->other = link ? other : -1;

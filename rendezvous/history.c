@@ -70,14 +70,14 @@ first_of(const hp_history *h, hp_span span)
 hp_rates
 hp_history_rates(const hp_history *h, hp_span span, uint64_t now)
 {
-    hp_rates r = {0};
+    hp_rates r = {.most = HP_WAIT_PEER};
     hp_vitals first = first_of(h, span);
     double ns = (double)grown(first.at, h->last.at);
     if (!h->seen || ns <= 0 || (span == HP_SPAN_MOMENT && grown(h->seen, now) > FRESH))
         return r;
     r.sent = (double)grown(first.sent, h->last.sent) * 1e9 / ns;
     r.received = (double)grown(first.received, h->last.received) * 1e9 / ns;
-    for (int i = 0; i < HP_WAITS; i++) {
+    for (int i = HP_WAIT_PEER; i < HP_WAITS; i++) {
         double share = (double)grown(first.waited[i], h->last.waited[i]) / ns;
         r.share[i] = share < 1 ? share : 1;
         r.waited += r.share[i];

@@ -375,8 +375,8 @@ hp_report_put(uint8_t out[HP_REPORT_BYTES], const hp_report *report)
     p = put64(p, report->since);
     p = put64(p, report->limit);
     p = put64(p, report->overdue);
-    p = put32(p, (uint32_t)report->waits_for);
-    p = put32(p, report->sending ? 1 : 0);
+    p = put32(p, (uint32_t)report->awaited.rank);
+    p = put32(p, report->awaited.what == HP_WAIT_LINK);
     put_call(p, &report->call, report->call_name);
 }
 
@@ -390,8 +390,9 @@ hp_report_get(hp_report *report, const uint8_t *in, size_t n)
     report->since = take64(&c);
     report->limit = take64(&c);
     report->overdue = take64(&c);
-    report->waits_for = take_int(&c, -1, HP_WORLD_MAX - 1);
-    report->sending = take_int(&c, 0, 1);
+    report->awaited.rank = take_int(&c, -1, HP_WORLD_MAX - 1);
+    int sending = take_int(&c, 0, 1);
+    report->awaited.what = report->awaited.rank < 0 ? HP_WAIT_DEVICE : sending ? HP_WAIT_LINK : HP_WAIT_PEER;
     report->call_name = take_call(&c, &report->call);
     return whole(&c) && report->sequence > 0;
 }
@@ -401,8 +402,8 @@ hp_waiting_put(uint8_t out[HP_WAITING_BYTES], const hp_waiting *waiting)
 {
     uint8_t *p = put64(out, waiting->sequence);
     p = put64(p, waiting->since);
-    p = put32(p, (uint32_t)waiting->peer);
-    p = put32(p, (uint32_t)waiting->what);
+    p = put32(p, (uint32_t)waiting->awaited.rank);
+    p = put32(p, waiting->awaited.what ? (uint32_t)waiting->awaited.what - 1 : 0);
     put_call(p, &waiting->call, waiting->call_name);
 }
 
@@ -413,12 +414,12 @@ hp_waiting_get(hp_waiting *waiting, const uint8_t *in, size_t n)
     cursor c = {in, n, 0};
     waiting->sequence = take64(&c);
     waiting->since = take64(&c);
-    waiting->peer = take_int(&c, -1, HP_WORLD_MAX - 1);
-    waiting->what = (hp_wait)take_int(&c, 0, HP_WAITS - 1);
+    waiting->awaited.rank = take_int(&c, -1, HP_WORLD_MAX - 1);
+    waiting->awaited.what = (hp_wait)(take_int(&c, 0, HP_WAITS - 2) + 1);
     waiting->call_name = take_call(&c, &waiting->call);
-    int for_rank = waiting->what == HP_WAIT_PEER || waiting->what == HP_WAIT_LINK;
-    int right = waiting->sequence ? waiting->what == HP_WAIT_STREAM : hp_kind_is_message(waiting->call.kind);
-    return whole(&c) && (!waiting->call.kind || (right && for_rank == (waiting->peer >= 0)));
+    int for_rank = hp_wait_is_for_rank(waiting->awaited.what);
+    int right = waiting->sequence ? waiting->awaited.what == HP_WAIT_STREAM : hp_kind_is_message(waiting->call.kind);
+    return whole(&c) && (!waiting->call.kind || (right && for_rank == (waiting->awaited.rank >= 0)));
 }
 
 void
@@ -429,7 +430,7 @@ hp_vitals_put(uint8_t out[HP_VITALS_BYTES], const hp_vitals *vitals)
     p = put64(p, vitals->messages);
     p = put64(p, vitals->sent);
     p = put64(p, vitals->received);
-    for (int i = 0; i < HP_WAITS; i++)
+    for (int i = HP_WAIT_PEER; i < HP_WAITS; i++)
         p = put64(p, vitals->waited[i]);
     p = put64(p, vitals->retransmits);
     p = put64(p, vitals->delivery_rate);
@@ -448,7 +449,7 @@ hp_vitals_get(hp_vitals *vitals, const uint8_t *in, size_t n)
     vitals->messages = take64(&c);
     vitals->sent = take64(&c);
     vitals->received = take64(&c);
-    for (int i = 0; i < HP_WAITS; i++)
+    for (int i = HP_WAIT_PEER; i < HP_WAITS; i++)
         vitals->waited[i] = take64(&c);
     vitals->retransmits = take64(&c);
     vitals->delivery_rate = take64(&c);

@@ -30,6 +30,7 @@
 #define HP_MESSAGE_H
 
 #include "base/call_names.h"
+#include "base/wait.h"
 #include "net/addr.h"
 #include "net/frame.h"
 #include "net/interface.h"
@@ -77,21 +78,16 @@ typedef struct hp_report {
     uint64_t since;    /* for how many ns the rank has been in it */
     uint64_t limit;    /* ns without progress after which it fails; 0: the op time-out of JOIN; HP_NEVER: never */
     uint64_t overdue;  /* a wait with a limit of its own has lasted for so many ns, above the limit; 0: none has */
-    int waits_for;     /* the rank whose data, or whose reading, is awaited; -1: none */
-    int sending;       /* 1: that rank must read data */
-    int call_name;     /* the number of the call's name; 0: it has none, or the server does not know it */
+    hp_awaited awaited;
+    int call_name; /* the number of the call's name; 0: it has none, or the server does not know it */
     hp_call call;
 } hp_report;
-
-/* What a rank may wait for, if it waits. */
-typedef enum hp_wait { HP_WAIT_PEER, HP_WAIT_LINK, HP_WAIT_STREAM, HP_WAIT_DEVICE, HP_WAITS } hp_wait;
 
 /* What a rank waits for outside the operations that it reports: with a message, or with an operation for its stream. */
 typedef struct hp_waiting {
     uint64_t sequence; /* the operation that the caller's stream has not reached; 0: a message */
     uint64_t since;    /* for how many ns it has waited */
-    int peer;          /* of a message: the rank that must send (HP_WAIT_PEER) or receive (HP_WAIT_LINK); else -1 */
-    hp_wait what;
+    hp_awaited awaited;
     int call_name; /* as in hp_report */
     hp_call call;  /* kind 0: it waits for nothing any more */
 } hp_waiting;
@@ -104,7 +100,7 @@ typedef struct hp_vitals {
     uint64_t at; /* ns, by the rank's own clock: only differences of one rank mean something */
     uint64_t operations, messages;
     uint64_t sent, received;   /* bytes */
-    uint64_t waited[HP_WAITS]; /* ns */
+    uint64_t waited[HP_WAITS]; /* ns, from HP_WAIT_PEER on */
     uint64_t retransmits;
     uint64_t delivery_rate;                   /* bytes/s to the next rank; 0: unknown */
     uint64_t entries, entered, entered_error; /* by the server's clock */

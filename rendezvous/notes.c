@@ -25,7 +25,7 @@ await(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now)
 {
     hp_witness *w = &r->witnesses[rank];
     hp_waiting waiting;
-    if (!hp_waiting_get(&waiting, payload, n) || waiting.peer >= r->ring.size)
+    if (!hp_waiting_get(&waiting, payload, n) || waiting.awaited.rank >= r->ring.size)
         return 0;
     hp_ring_names_fill(r->call_names, rank, waiting.call_name, &waiting.call);
     w->waiting = waiting;

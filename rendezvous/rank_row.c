@@ -25,7 +25,7 @@ enum {
 
 const char *const hp_rank_row_titles[HP_ROW_COLUMNS] = {"rank",      "host", "pid",     "operation", "for",
                                                         "waits for", "out",  "in GB/s", "waited",    "resent"};
-static const char *const reasons[HP_WAITS] = {"data", "link", "stream", "device"};
+static const char *const reasons[HP_WAITS] = {"", "data", "link", "stream", "device"};
 
 /* --- where it is --- */
 
@@ -171,7 +171,7 @@ fill_operation(const hp_table_view *v, int rank, char cell[HP_CELL])
 static void
 fill_awaited(const hp_table_view *v, const hp_witness *w, char cell[HP_CELL])
 {
-    int peer = w->report.waits_for;
+    int peer = w->report.awaited.rank;
     if (is_silent(v, w))
         snprintf(cell, HP_CELL, "silent for %.1f s", (double)(v->now - w->last_seen) / 1e9);
     else if (peer >= v->ring->ring.size)
@@ -179,7 +179,7 @@ fill_awaited(const hp_table_view *v, const hp_witness *w, char cell[HP_CELL])
     else if (peer < 0)
         snprintf(cell, HP_CELL, "its device");
     else
-        snprintf(cell, HP_CELL, w->report.sending ? "rank %d to read" : "data from rank %d", peer);
+        snprintf(cell, HP_CELL, w->report.awaited.what == HP_WAIT_LINK ? "rank %d to read" : "data from rank %d", peer);
 }
 
 static void
@@ -254,22 +254,21 @@ add_call(const hp_call *call, hp_json *json)
 
 /* "reason" is as in "waited"; a rank that is awaited, too, has its number. */
 static void
-add_awaited(hp_wait what, int peer, hp_json *json)
+add_awaited(hp_awaited awaited, hp_json *json)
 {
-    hp_json_text(json, "reason", reasons[what]);
-    if (peer >= 0)
-        hp_json_integer(json, what == HP_WAIT_LINK ? "waits_for_reader" : "waits_for_data_of", peer);
+    hp_json_text(json, "reason", reasons[awaited.what]);
+    if (awaited.rank >= 0)
+        hp_json_integer(json, awaited.what == HP_WAIT_LINK ? "waits_for_reader" : "waits_for_data_of", awaited.rank);
 }
 
 static void
 add_operation(const hp_table_view *v, const hp_witness *w, hp_json *json)
 {
-    int peer = w->report.waits_for;
     hp_json_object(json, "operation");
     hp_json_count(json, "sequence", w->report.sequence);
     add_call(&w->report.call, json);
     hp_json_decimal(json, "seconds", seconds(w->report.since + (v->now - w->last_seen)), 3);
-    add_awaited(peer < 0 ? HP_WAIT_DEVICE : w->report.sending ? HP_WAIT_LINK : HP_WAIT_PEER, peer, json);
+    add_awaited(w->report.awaited, json);
     hp_json_count(json, "step", w->report.step);
     hp_json_count(json, "bytes", w->report.bytes);
     hp_json_decimal(json, "last_word", seconds(v->now - w->last_seen), 3);
@@ -286,7 +285,7 @@ add_waiting(const char *key, const hp_waiting *waiting, uint64_t ago, hp_json *j
         hp_json_count(json, "sequence", waiting->sequence);
     add_call(&waiting->call, json);
     hp_json_decimal(json, "seconds", seconds(waiting->since + ago), 3);
-    add_awaited(waiting->what, waiting->peer, json);
+    add_awaited(waiting->awaited, json);
     hp_json_close(json);
 }
 
@@ -324,11 +323,11 @@ add_counters(const hp_table_view *v, const hp_history *h, hp_json *json)
     hp_json_decimal(json, "sends_per_second", rates.sent, 0);
     hp_json_decimal(json, "receives_per_second", rates.received, 0);
     hp_json_object(json, "waited");
-    for (int i = 0; i < HP_WAITS; i++)
+    for (int i = HP_WAIT_PEER; i < HP_WAITS; i++)
         hp_json_decimal(json, reasons[i], seconds(c->waited[i]), 6);
     hp_json_close(json);
     hp_json_object(json, "share_waited");
-    for (int i = 0; i < HP_WAITS; i++)
+    for (int i = HP_WAIT_PEER; i < HP_WAITS; i++)
         hp_json_decimal(json, reasons[i], rates.share[i], 4);
     hp_json_close(json);
     hp_json_count(json, "retransmits", c->retransmits);

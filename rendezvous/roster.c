@@ -440,7 +440,7 @@ take(hp_roster *r, int rank, int type, const uint8_t *payload, size_t n, uint64_
     case HP_READY: ready(r, rank, now); return 0;
     case HP_IN_OP:
     case HP_PROGRESS:
-        if (!hp_report_get(&received, payload, n) || received.waits_for >= r->ring.size)
+        if (!hp_report_get(&received, payload, n) || received.awaited.rank >= r->ring.size)
             return malformed(error);
         if (r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].left) {
             report(r, rank, &received, now);

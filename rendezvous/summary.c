@@ -31,7 +31,7 @@ add_up(const hp_roster *r)
         s.sent += c->sent;
         s.seconds = seconds > s.seconds ? seconds : s.seconds;
         s.total += seconds;
-        for (int w = 0; w < HP_WAITS; w++)
+        for (int w = HP_WAIT_PEER; w < HP_WAITS; w++)
             s.waited[w] += (double)c->waited[w] / 1e9;
     }
     return s;
@@ -69,12 +69,12 @@ print_work(const hp_roster *r, const sums *s, const hp_line_sink *lines)
 static void
 print_waits(const sums *s, const hp_line_sink *lines)
 {
-    static const char *const reasons[HP_WAITS] = {"for data of other ranks", "for other ranks to take data",
+    static const char *const reasons[HP_WAITS] = {"", "for data of other ranks", "for other ranks to take data",
                                                   "for a CUDA stream", "for the ranks' own devices"};
     char line[400] = "waited ";
     size_t at = strlen(line);
-    for (int w = 0; w < HP_WAITS; w++)
-        at += (size_t)snprintf(line + at, sizeof(line) - at, "%s%.1f%% %s", w ? ", " : "",
+    for (int w = HP_WAIT_PEER; w < HP_WAITS; w++)
+        at += (size_t)snprintf(line + at, sizeof(line) - at, "%s%.1f%% %s", w > HP_WAIT_PEER ? ", " : "",
                                s->total > 0 ? 100 * s->waited[w] / s->total : 0, reasons[w]);
     hp_columns_say(lines, line);
 }

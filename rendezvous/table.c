@@ -135,7 +135,7 @@ mark_blocked_link(view *v)
     const hp_ring *ring = &v->ring->ring;
     if (v->blame.guilt != HP_GUILT_LINK || !stands_still(v->ring, v->now))
         return;
-    int sends = v->ring->witnesses[v->blame.rank].report.sending;
+    int sends = v->ring->witnesses[v->blame.rank].report.awaited.what == HP_WAIT_LINK;
     int from = sends ? v->blame.rank : v->blame.other, to = sends ? v->blame.other : v->blame.rank;
     for (int p = 0; p < ring->size && v->ring->histories; p++)
         if (ring->order[p] == from && ring->order[(p + 1) % ring->size] == to)

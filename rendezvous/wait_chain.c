@@ -53,8 +53,8 @@ blame_of(const hp_wait_place *p)
         while (hp_join_group_has(p->split, blame.rank) && blame.rank < r->ring.size - 1)
             blame.rank++;
         blame.waiting = p->split->joined_n;
-    } else if (message_of(p)->peer >= 0) {
-        blame.rank = message_of(p)->peer;
+    } else if (message_of(p)->awaited.rank >= 0) {
+        blame.rank = message_of(p)->awaited.rank;
     } else {
         blame.rank = p->rank;
         blame.guilt = HP_GUILT_SELF;
@@ -201,7 +201,7 @@ missed(const hp_wait_place *p)
         return "called";
     if (p->rank < 0)
         return "entered";
-    return message_of(p)->what == HP_WAIT_LINK ? "received" : "sent";
+    return message_of(p)->awaited.what == HP_WAIT_LINK ? "received" : "sent";
 }
 
 /* What is said of the rank at the end. */
@@ -278,7 +278,7 @@ print_last(const hp_wait_chain *c, const hp_member *waits, const char *over, uin
     print_first(c, stalled, first, sizeof(first));
     snprintf(out, size, "rank %d (%.24s, pid %u) waits%s in %s for its own %s", waits->rank, waits->host, waits->pid,
              over, print_place(&c->last, &c->blame, place),
-             message_of(&c->last)->what == HP_WAIT_STREAM ? "stream" : "device");
+             message_of(&c->last)->awaited.what == HP_WAIT_STREAM ? "stream" : "device");
     add_first(first, out, size);
 }
 
@@ -340,11 +340,11 @@ print_message(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
     const hp_waiting *message = message_of(&c->from);
     char call[HP_OPERATION_TEXT], whom[160];
     int stopped = r->events->process(r->events->arg, peer) == HP_PROCESS_STOPPED;
-    if (message->peer < 0)
-        snprintf(whom, sizeof(whom), "for its own %s", message->what == HP_WAIT_STREAM ? "stream" : "device");
+    if (message->awaited.rank < 0)
+        snprintf(whom, sizeof(whom), "for its own %s", message->awaited.what == HP_WAIT_STREAM ? "stream" : "device");
     else
         snprintf(whom, sizeof(whom), "%s rank %d (%.40s), which has not %s it%s",
-                 message->what == HP_WAIT_LINK ? "to" : "from", peer->rank, peer->host, missed(&c->from),
+                 message->awaited.what == HP_WAIT_LINK ? "to" : "from", peer->rank, peer->host, missed(&c->from),
                  stopped ? ": its process is stopped, by a signal or a debugger" : "");
     snprintf(out, size, "rank %d (%.40s) waits in %s %s; %.1f s so far", waits->rank, waits->host,
              hp_call_print(&message->call, call, sizeof(call)), whom, (double)stalled / 1e9);

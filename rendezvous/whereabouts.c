@@ -238,10 +238,10 @@ hp_stay_waits_for(const hp_stay *stay, const hp_roster *ring, char out[HP_WHERE_
     if (p->split)
         return print_split(p->split, out);
     const hp_waiting *message = &ring->witnesses[p->rank].waiting;
-    if (message->peer < 0)
-        snprintf(out, HP_WHERE_TEXT, "its %s", message->what == HP_WAIT_STREAM ? "stream" : "device");
+    if (message->awaited.rank < 0)
+        snprintf(out, HP_WHERE_TEXT, "its %s", message->awaited.what == HP_WAIT_STREAM ? "stream" : "device");
     else
-        snprintf(out, HP_WHERE_TEXT, message->what == HP_WAIT_LINK ? "rank %d to read" : "data from rank %d",
-                 message->peer);
+        snprintf(out, HP_WHERE_TEXT, message->awaited.what == HP_WAIT_LINK ? "rank %d to read" : "data from rank %d",
+                 message->awaited.rank);
     return out;
 }

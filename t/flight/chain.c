@@ -218,7 +218,7 @@ test_group(void)
     r->sequence = 0;
     r->messages = 2;
     r->peer = 1;
-    r->wait = HP_FLIGHT_SENDS;
+    r->wait = HP_WAIT_LINK;
     r->awaited = 2;
 #define SECOND_IS_LATE                                                                                                 \
     ", called 9.0 s ago; rank 2 (node2, pid 1002) last finished operation 1 (barrier) 19.0 s ago and has not called "  \

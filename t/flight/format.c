@@ -53,7 +53,7 @@ record_of(uint64_t number)
         .calls = 2,
         .peer = -1,
         .result = 0,
-        .wait = HP_FLIGHT_RECEIVES,
+        .wait = HP_WAIT_PEER,
         .awaited = 2,
         .waits_since = 10 * number + 1,
         .name = (uint32_t)(number % 3)};
@@ -206,7 +206,7 @@ test_bytes(void)
                                      0,
                                      10};
     fill(1, 1);
-    is_blob("hoop-flt\2\0\0\0\0\14\0\0\200\0\0\0\0\4\0\0", bytes, 24,
+    is_blob("hoop-flt\3\0\0\0\0\14\0\0\200\0\0\0\0\4\0\0", bytes, 24,
             "the first bytes of a recorder are those of the manual");
     is_blob(wanted, bytes + RECORD_AT, sizeof(wanted), "and those of a record");
 }
@@ -254,7 +254,7 @@ test_refused(void)
 {
     refused(0, 0, HOOP_ERR_CORRUPT, "a head that is not whole");
     refused(8, (uint64_t)HP_FLIGHT_HEAD_BYTES << 32 | 1, HOOP_ERR_UNSUPPORTED, "another version");
-    refused(8, (uint64_t)512 << 32 | 2, HOOP_ERR_CORRUPT, "another head");
+    refused(8, (uint64_t)512 << 32 | 3, HOOP_ERR_CORRUPT, "another head");
     refused(16, (uint64_t)HP_FLIGHT_RECORDS << 32 | 64, HOOP_ERR_CORRUPT, "other records");
     refused(24, (uint64_t)8 << 32 | 1, HOOP_ERR_CORRUPT, "rank 8 of 8");
     refused(24, (uint64_t)UINT32_MAX << 32 | 1, HOOP_ERR_CORRUPT, "rank -1");

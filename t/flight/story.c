@@ -205,7 +205,7 @@ test_inside(void)
     scene_begin();
     for (int rank = 0; rank < 3; rank++)
         scene_call(scene_rank(rank, 3, WORLD), scene_barrier, 30, 1);
-    scene_all.entry[0].flight->record[0].wait = HP_FLIGHT_RECEIVES;
+    scene_all.entry[0].flight->record[0].wait = HP_WAIT_PEER;
     scene_all.entry[0].flight->record[0].awaited = 2;
     scene_told(HP_FLIGHT_INSIDE, -1,
                "ranks 0 to 2 wait in operation 1 (barrier), called 30.0 s ago; rank 0 waits for rank 2 to send data");
@@ -243,7 +243,7 @@ test_inside(void)
 }
 
 static void
-awaits(int entry, hp_flight_wait wait, int rank)
+awaits(int entry, hp_wait wait, int rank)
 {
     hp_flight_record *r = &scene_all.entry[entry].flight->record[0];
     r->wait = wait;
@@ -257,18 +257,18 @@ test_chain(void)
     scene_begin();
     for (int rank = 0; rank < 6; rank++) {
         scene_call(scene_rank(rank, 6, WORLD), scene_barrier, 30, 1);
-        awaits(rank, HP_FLIGHT_RECEIVES, (rank + 5) % 6);
+        awaits(rank, HP_WAIT_PEER, (rank + 5) % 6);
     }
 #define SIX_WAIT "ranks 0 to 5 wait in operation 1 (barrier), called 30.0 s ago; "
     scene_told(HP_FLIGHT_INSIDE, -1, SIX_WAIT "rank 0 waits for rank 5 to send data");
-    awaits(3, HP_FLIGHT_NOTHING, -1);
+    awaits(3, HP_WAIT_NONE, -1);
     scene_told(HP_FLIGHT_INSIDE, -1, SIX_WAIT "rank 4 waits for rank 3 to send data");
-    awaits(3, HP_FLIGHT_DEVICE, -1);
-    awaits(4, HP_FLIGHT_SENDS, 3);
+    awaits(3, HP_WAIT_DEVICE, -1);
+    awaits(4, HP_WAIT_LINK, 3);
     scene_told(HP_FLIGHT_INSIDE, -1, SIX_WAIT "rank 4 waits for rank 3 to take data");
-    awaits(3, HP_FLIGHT_STREAM, -1);
+    awaits(3, HP_WAIT_STREAM, -1);
     scene_told(HP_FLIGHT_INSIDE, -1, SIX_WAIT "rank 3 waits for its CUDA stream");
-    awaits(3, HP_FLIGHT_RECEIVES, 4);
+    awaits(3, HP_WAIT_PEER, 4);
     scene_told(HP_FLIGHT_INSIDE, -1, SIX_WAIT "rank 4 waits for rank 3 to take data");
     scene_begin();
     for (int rank = 0; rank < 3; rank++) {
@@ -277,9 +277,9 @@ test_chain(void)
         if (rank == 1)
             scene_call(f, scene_barrier, 29, 1)->awaited = 0;
     }
-    awaits(0, HP_FLIGHT_RECEIVES, 2);
-    awaits(2, HP_FLIGHT_RECEIVES, 1);
-    scene_all.entry[1].flight->record[1].wait = HP_FLIGHT_RECEIVES;
+    awaits(0, HP_WAIT_PEER, 2);
+    awaits(2, HP_WAIT_PEER, 1);
+    scene_all.entry[1].flight->record[1].wait = HP_WAIT_PEER;
     scene_told(HP_FLIGHT_INSIDE, -1,
                "ranks 0 and 2 wait in operation 1 (barrier), called 30.0 s ago, and rank 1 in a later one; rank "
                "2 waits for "
@@ -294,22 +294,22 @@ test_chain_to_missing(void)
     scene_begin();
     for (int i = 0; i < 4; i++) {
         scene_call(scene_rank(ranks[i], 6, WORLD), scene_barrier, 30, 1);
-        awaits(i, HP_FLIGHT_RECEIVES, (ranks[i] + 5) % 6);
+        awaits(i, HP_WAIT_PEER, (ranks[i] + 5) % 6);
     }
 #define FOUR_WAIT "ranks 0, 1, 4 and 5 wait in operation 1 (barrier), called 30.0 s ago; "
 #define TWO_MISSING                                                                                                    \
     "; 2 of 6 ranks, first rank 2, left no recorder here: they left the communicator, are on other hosts, or have "    \
     "HOOP_RECORDER=0"
     scene_told(HP_FLIGHT_INSIDE, 3, FOUR_WAIT "rank 4 waits for rank 3, which left no recorder" TWO_MISSING);
-    awaits(1, HP_FLIGHT_SENDS, 2);
+    awaits(1, HP_WAIT_LINK, 2);
     scene_told(HP_FLIGHT_INSIDE, 3, FOUR_WAIT "rank 4 waits for rank 3, which left no recorder" TWO_MISSING);
-    awaits(2, HP_FLIGHT_NOTHING, -1);
+    awaits(2, HP_WAIT_NONE, -1);
     scene_told(HP_FLIGHT_INSIDE, 2, FOUR_WAIT "rank 1 waits for rank 2, which left no recorder" TWO_MISSING);
-    awaits(1, HP_FLIGHT_RECEIVES, 0);
-    awaits(0, HP_FLIGHT_RECEIVES, 5);
+    awaits(1, HP_WAIT_PEER, 0);
+    awaits(0, HP_WAIT_PEER, 5);
     scene_told(HP_FLIGHT_INSIDE, -1, FOUR_WAIT "rank 5 waits for rank 4 to send data" TWO_MISSING);
     scene_all.entry[3].state = HP_FLIGHT_STOPPED;
-    awaits(2, HP_FLIGHT_RECEIVES, 3);
+    awaits(2, HP_WAIT_PEER, 3);
     scene_told(HP_FLIGHT_INSIDE, 5, FOUR_WAIT "the process of rank 5 (node5, pid 1005) is stopped" TWO_MISSING);
 }
 
@@ -486,7 +486,7 @@ fails(hp_flight *f)
 static void
 notes_wait(hp_flight *f)
 {
-    f->record[f->count - 1].wait = HP_FLIGHT_SENDS;
+    f->record[f->count - 1].wait = HP_WAIT_LINK;
     f->record[f->count - 1].awaited = 3;
 }
 

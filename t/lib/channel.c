@@ -353,14 +353,15 @@ test_absent_rank(void)
         add(&o, call_of(HP_ALLREDUCE, size, 50));
         right &= sim_ring_run(&o, at, why, sizeof(why)) == SIM_LOCKED;
         for (int r = 0; r < size; r++) {
-            right &= at[r].finished == 1 && (r == o.absent ? at[r].awaited.peer == -1 : at[r].awaited.peer >= 0);
-            named += at[r].awaited.peer == o.absent && !at[r].awaited.sending;
+            right &= at[r].finished == 1 &&
+                     (r == o.absent ? at[r].oldest.awaited.rank == -1 : at[r].oldest.awaited.rank >= 0);
+            named += at[r].oldest.awaited.rank == o.absent && at[r].oldest.awaited.what == HP_WAIT_PEER;
         }
         right &= named == 1;
         for (int r = 0; r < size && !right; r++)
             diag("%d ranks without %d: rank %d finished %d, waits for %d%s at step %ju", size, o.absent, r,
-                 at[r].finished, at[r].awaited.peer, at[r].awaited.sending ? " to take" : "",
-                 (uintmax_t)at[r].awaited.step);
+                 at[r].finished, at[r].oldest.awaited.rank, at[r].oldest.awaited.what == HP_WAIT_LINK ? " to take" : "",
+                 (uintmax_t)at[r].oldest.step);
         if (!right)
             break;
     }

@@ -80,7 +80,7 @@ open_ring(const plot *s)
 static void
 report(member *self, int position, int now)
 {
-    hp_report r = {.sequence = OPERATION, .step = 3, .waits_for = self->waits_for};
+    hp_report r = {.sequence = OPERATION, .step = 3, .awaited = {HP_WAIT_PEER, self->waits_for}};
     int wait = self->said ? BEAT : BEAT / 2, before = self->said ? self->said : self->enter;
     hp_heartbeats *t = self->heartbeats;
     uint64_t ns = (uint64_t)now * HP_MS;

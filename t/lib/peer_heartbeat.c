@@ -80,7 +80,7 @@ everybody_says(ring *r, const int *waits, uint64_t sequence, uint64_t step, uint
 {
     for (int i = 0; i < r->n; i++) {
         int before = r->order[(i + r->n - 1) % r->n];
-        hp_report report = {.sequence = sequence, .step = step, .waits_for = waits ? waits[i] : before};
+        hp_report report = {.sequence = sequence, .step = step, .awaited = {HP_WAIT_PEER, waits ? waits[i] : before}};
         if (!is_deaf(r, i) && !r->mute[r->order[i]])
             hp_heartbeats_make(r->heartbeats[i], &report, sequence - 1, 0, now);
     }
@@ -93,7 +93,7 @@ is_witnessed(const hp_heartbeats *t, const hp_blame *b)
 {
     if (b->guilt != HP_GUILT_SILENT && b->guilt != HP_GUILT_ABSENT)
         return 1;
-    return b->other >= 0 && b->other != b->rank && t->of[b->other].report.waits_for == b->rank;
+    return b->other >= 0 && b->other != b->rank && t->of[b->other].report.awaited.rank == b->rank;
 }
 
 /* How many name this rank for this; -1: one names another. */
@@ -234,13 +234,13 @@ static void
 test_alive(void)
 {
     ring r;
-    hp_report stuck = {.sequence = OPERATION, .step = 2, .waits_for = -1};
+    hp_report stuck = {.sequence = OPERATION, .step = 2, .awaited = {HP_WAIT_PEER, -1}};
     open_ring(&r, 5);
     everybody_says(&r, NULL, OPERATION, 3, 1000);
     hp_heartbeats_make(r.heartbeats[2], &stuck, OPERATION - 1, 0, 1100);
     flood(&r, 1100);
     is_int(5, named(&r, r.order[2], HP_GUILT_SELF, 900), "a rank that waits for none and does not move");
-    stuck.waits_for = r.order[1];
+    stuck.awaited.rank = r.order[1];
     hp_heartbeats_make(r.heartbeats[2], &stuck, OPERATION - 1, 0, 1200);
     flood(&r, 1200);
     is_int(5, named(&r, r.order[2], HP_GUILT_LINK, 900), "a link between two that are alive: the one furthest behind");
@@ -260,7 +260,7 @@ test_narrow(void)
     for (int now = BEAT; now <= END; now += BEAT / LOOKS)
         for (int k = 0; k < RANKS; k++) {
             int i = (victim + 1 + k) % RANKS;
-            hp_report report = {.sequence = OPERATION, .step = 3, .waits_for = r.order[victim]};
+            hp_report report = {.sequence = OPERATION, .step = 3, .awaited = {HP_WAIT_PEER, r.order[victim]}};
             if (i != victim && now % BEAT == 0)
                 hp_heartbeats_make(r.heartbeats[i], &report, OPERATION - 1, 0, (uint64_t)now);
             for (int sent = 0; i != victim && sent < FRAMES; sent++)
@@ -276,7 +276,7 @@ static void
 test_progress(void)
 {
     ring r;
-    hp_report report = {.sequence = OPERATION, .step = 3, .bytes = 5, .waits_for = 1};
+    hp_report report = {.sequence = OPERATION, .step = 3, .bytes = 5, .awaited = {HP_WAIT_PEER, 1}};
     uint64_t before;
     open_ring(&r, 3);
     everybody_says(&r, NULL, OPERATION, 3, 1000);
@@ -295,7 +295,7 @@ static void
 test_asked(void)
 {
     ring r;
-    hp_report report = {.sequence = OPERATION, .waits_for = 1};
+    hp_report report = {.sequence = OPERATION, .awaited = {HP_WAIT_PEER, 1}};
     int asked = 0;
     open_ring(&r, 6);
     everybody_says(&r, NULL, OPERATION, 3, 1000);
@@ -318,7 +318,7 @@ test_garbage(void)
     int refused = 0, taken = 0;
     ring r;
     open_ring(&r, 4);
-    hp_report report = {.sequence = OPERATION, .waits_for = 3};
+    hp_report report = {.sequence = OPERATION, .awaited = {HP_WAIT_PEER, 3}};
     hp_heartbeats_make(r.heartbeats[1], &report, 5, 0, 1000);
     is_uint(HP_HEARTBEAT_BYTES, hp_heartbeats_put(r.heartbeats[1], r.order[0], good), "one tick");
     is_uint(HP_HEARTBEAT_BYTES, hp_heartbeats_put(r.heartbeats[1], r.order[0], bytes), "stays until it was taken");

@@ -189,7 +189,7 @@ all_wait(int size)
         if (all.entry[i].flight->head.rank == 0)
             good += last->number == 2 && last->left;
         else
-            good += last->number == 3 && !last->left && last->wait == HP_FLIGHT_RECEIVES && last->awaited >= 0 &&
+            good += last->number == 3 && !last->left && last->wait == HP_WAIT_PEER && last->awaited >= 0 &&
                     last->awaited < size && last->waits_since >= last->entered;
     }
     hp_flight_collection_free(&all);
@@ -314,7 +314,7 @@ see_message(void)
         const hp_flight_record *last = newest(all.entry[i].flight);
         s.parts += last && last->call.kind == HP_BARRIER && last->left && !all.entry[i].flight->head.split_at;
         s.waits += last && last->call.kind == HP_RECV && !last->left && last->peer == 1 && last->call.root == 7 &&
-                   last->messages == 1 && last->wait == HP_FLIGHT_RECEIVES && last->awaited == 1;
+                   last->messages == 1 && last->wait == HP_WAIT_PEER && last->awaited == 1;
     }
     hp_flight_collection_free(&all);
     return s;

@@ -228,7 +228,7 @@ report_of(const actor *a, const seat *e)
     return (hp_report){.sequence = a->sequence[is_child(a, e)],
                        .step = 1,
                        .since = a->clock - a->since,
-                       .waits_for = (e->m.ring.rank + size - 1) % size};
+                       .awaited = {HP_WAIT_PEER, (e->m.ring.rank + size - 1) % size}};
 }
 
 /* The neighbour on the ring that has died; -1: none. */

@@ -18,7 +18,7 @@ static void
 everyone_waits(int n)
 {
     for (int i = 0; i < n; i++) {
-        witnesses[i] = (hp_witness){.report = {.sequence = 17, .step = 100, .waits_for = (i + n - 1) % n},
+        witnesses[i] = (hp_witness){.report = {.sequence = 17, .step = 100, .awaited = {HP_WAIT_PEER, (i + n - 1) % n}},
                                     .last_seen = 100 * HP_SEC + tap_random() % (250 * HP_MS),
                                     .in_op = 1};
         members[i] = (hp_member){.rank = i, .pid = (uint32_t)i + 800};
@@ -82,7 +82,7 @@ test_chains(void)
               "stopped; 5 ranks have waited 2.0 s",
               sentence(&blame), "with the call, where one who waits has said it");
     everyone_waits(6);
-    witnesses[1].report.waits_for = -1;
+    witnesses[1].report.awaited.rank = -1;
     witnesses[4].last_seen -= 2 * HP_SEC;
     blame = hp_blame_find(witnesses, 6, SILENCE);
     is_int(4, blame.rank, "who knows nobody to wait for is not blamed while another is silent");
@@ -148,8 +148,9 @@ test_nonsense(void)
             w->in_op = tap_random() % 4 > 0;
             w->left = tap_random() % 5 == 0;
             w->completed = tap_random() % 3 + 15;
-            w->report = (hp_report){
-                .sequence = tap_random() % 3 + 16, .step = tap_random() % 4, .waits_for = (int)(tap_random() % 12) - 1};
+            w->report = (hp_report){.sequence = tap_random() % 3 + 16,
+                                    .step = tap_random() % 4,
+                                    .awaited = {HP_WAIT_PEER, (int)(tap_random() % 12) - 1}};
             w->last_seen = (tap_random() % 5 + 90) * HP_SEC;
             busy |= w->in_op;
         }

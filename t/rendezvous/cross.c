@@ -44,7 +44,7 @@ in_op_of(sim *s, int conn, uint64_t sequence)
 {
     int rank = conn % SPLIT;
     hp_report report = {.sequence = sequence,
-                        .waits_for = (rank + N - 1) % N,
+                        .awaited = {HP_WAIT_PEER, (rank + N - 1) % N},
                         .call = {.kind = HP_ALLREDUCE, .dtype = HOOP_FLOAT64, .op = HOOP_MAX, .root = -1, .count = 12}};
     uint8_t bytes[HP_REPORT_BYTES];
     hp_report_put(bytes, &report);
@@ -179,7 +179,8 @@ test_rings(void)
 static void
 wait_for(sim *s, int conn, uint64_t sequence, int other)
 {
-    hp_report report = {.sequence = sequence, .waits_for = other, .call = {.kind = HP_BARRIER, .root = -1}};
+    hp_report report = {
+        .sequence = sequence, .awaited = {HP_WAIT_PEER, other}, .call = {.kind = HP_BARRIER, .root = -1}};
     uint8_t bytes[HP_REPORT_BYTES];
     hp_report_put(bytes, &report);
     sim_say(s, conn, HP_IN_OP, bytes, sizeof(bytes));

@@ -37,7 +37,7 @@ open_ring(sim *s, int n)
 static void
 tell(sim *s, int rank, uint64_t sequence, const hp_call *call, int name)
 {
-    hp_report report = {.sequence = sequence, .waits_for = -1, .call_name = name, .call = *call};
+    hp_report report = {.sequence = sequence, .awaited = {HP_WAIT_PEER, -1}, .call_name = name, .call = *call};
     uint8_t bytes[HP_REPORT_BYTES];
     hp_report_put(bytes, &report);
     sim_say(s, rank, HP_IN_OP, bytes, sizeof(bytes));

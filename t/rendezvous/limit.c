@@ -24,7 +24,8 @@ all_in(void)
     for (int i = 0; i < N; i++) {
         members[i] = (hp_member){.rank = i, .host = "node", .pid = (uint32_t)(100 + i)};
         witnesses[i] = (hp_witness){.in_op = 1, .last_seen = now, .completed = 6};
-        witnesses[i].report = (hp_report){.sequence = 7, .waits_for = (i + 1) % N, .call.kind = HP_BARRIER};
+        witnesses[i].report =
+            (hp_report){.sequence = 7, .awaited = {HP_WAIT_PEER, (i + 1) % N}, .call.kind = HP_BARRIER};
     }
 }
 

@@ -74,10 +74,11 @@ fill(void)
         snprintf(members[i].host, HP_HOST_TEXT, "node%d", i / 8);
         peers[i] = &members[i];
         order[i] = i;
-        witnesses[i] = (hp_witness){.in_op = i != LATE,
-                                    .last_seen = AT * HP_SEC,
-                                    .heard = AT * HP_SEC,
-                                    .report = {.sequence = 7, .waits_for = LATE, .call = {.kind = HP_BARRIER}}};
+        witnesses[i] =
+            (hp_witness){.in_op = i != LATE,
+                         .last_seen = AT * HP_SEC,
+                         .heard = AT * HP_SEC,
+                         .report = {.sequence = 7, .awaited = {HP_WAIT_PEER, LATE}, .call = {.kind = HP_BARRIER}}};
     }
     for (int k = 0; k < MANY; k++) {
         rosters[k] = (hp_roster){.next = k + 1 < MANY ? &rosters[k + 1] : NULL,

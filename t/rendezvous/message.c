@@ -215,16 +215,19 @@ test_report(void)
                     .since = 5,
                     .limit = 6,
                     .overdue = 7,
-                    .waits_for = -1,
-                    .sending = 1};
+                    .awaited = {HP_WAIT_LINK, 8}};
     hp_report out;
     int cut = 0;
     in.call = a_call;
     hp_report_put(bytes, &in);
     ok(hp_report_get(&out, bytes, HP_REPORT_BYTES) && out.sequence == 17 && out.step == in.step &&
-           out.bytes == UINT64_MAX && out.since == 5 && out.limit == 6 && out.overdue == 7 && out.waits_for == -1 &&
-           out.sending == 1 && hp_call_equal(&out.call, &in.call),
+           out.bytes == UINT64_MAX && out.since == 5 && out.limit == 6 && out.overdue == 7 && out.awaited.rank == 8 &&
+           out.awaited.what == HP_WAIT_LINK && hp_call_equal(&out.call, &in.call),
        "a report is read back");
+    in.awaited = (hp_awaited){HP_WAIT_DEVICE, -1};
+    hp_report_put(bytes, &in);
+    ok(hp_report_get(&out, bytes, HP_REPORT_BYTES) && out.awaited.rank == -1 && out.awaited.what == HP_WAIT_DEVICE,
+       "one that waits for no rank waits for its device");
     for (size_t k = 0; k < HP_REPORT_BYTES; k++)
         cut += hp_report_get(&out, bytes, k);
     is_int(0, cut, "no truncated report is accepted");
@@ -331,8 +334,8 @@ test_vitals(void)
     };
     hp_vitals in = {.rtt = 0x21}, out;
     uint64_t *const field[] = {&in.at,        &in.operations,   &in.messages,      &in.sent,
-                               &in.received,  &in.waited[0],    &in.waited[1],     &in.waited[2],
-                               &in.waited[3], &in.retransmits,  &in.delivery_rate, &in.entries,
+                               &in.received,  &in.waited[1],    &in.waited[2],     &in.waited[3],
+                               &in.waited[4], &in.retransmits,  &in.delivery_rate, &in.entries,
                                &in.entered,   &in.entered_error};
     uint8_t bytes[HP_VITALS_BYTES + 1] = {0};
     int cut = 0;
@@ -361,28 +364,29 @@ test_waiting(void)
         0x05, 0, 0, 0, 1, 0, 0, 0,                               /* peer, for it to receive */
         0x40, 4, 0, 6, 9, 0, 0, 0, 0x07, 0, 0, 0, 0, 0, 0, 0,    /* send, int64, name 3; tag, count */
     };
-    hp_waiting in = {.since = 2 | UINT64_C(0x12) << 56, .peer = 5, .what = HP_WAIT_LINK, .call_name = 3}, out;
+    hp_waiting in = {.since = 2 | UINT64_C(0x12) << 56, .awaited = {HP_WAIT_LINK, 5}, .call_name = 3}, out;
     uint8_t bytes[HP_WAITING_BYTES + 1] = {0};
     int cut = 0;
     in.call = (hp_call){.kind = HP_SEND, .dtype = HOOP_INT64, .root = 9, .count = 7};
     hp_waiting_put(bytes, &in);
     is_blob(golden, bytes, HP_WAITING_BYTES, "WAITING, byte for byte");
-    ok(hp_waiting_get(&out, bytes, HP_WAITING_BYTES) && out.sequence == 0 && out.since == in.since && out.peer == 5 &&
-           out.what == HP_WAIT_LINK && out.call_name == 3 && hp_call_equal(&out.call, &in.call),
+    ok(hp_waiting_get(&out, bytes, HP_WAITING_BYTES) && out.sequence == 0 && out.since == in.since &&
+           out.awaited.rank == 5 && out.awaited.what == HP_WAIT_LINK && out.call_name == 3 &&
+           hp_call_equal(&out.call, &in.call),
        "is read back");
     for (size_t k = 0; k < HP_WAITING_BYTES; k++)
         cut += hp_waiting_get(&out, bytes, k);
     ok(cut == 0 && !hp_waiting_get(&out, bytes, sizeof(bytes)), "no shorter and no longer one");
-    in.peer = -1;
+    in.awaited.rank = -1;
     hp_waiting_put(bytes, &in);
     ok(!hp_waiting_get(&out, bytes, HP_WAITING_BYTES), "who must receive has a number");
-    in.what = HP_WAIT_DEVICE;
+    in.awaited.what = HP_WAIT_DEVICE;
     hp_waiting_put(bytes, &in);
     ok(hp_waiting_get(&out, bytes, HP_WAITING_BYTES), "the own device has none");
     in.sequence = 17;
     hp_waiting_put(bytes, &in);
     ok(!hp_waiting_get(&out, bytes, HP_WAITING_BYTES), "an operation that waits for it is reported by IN_OP");
-    in.what = HP_WAIT_STREAM;
+    in.awaited.what = HP_WAIT_STREAM;
     hp_waiting_put(bytes, &in);
     ok(hp_waiting_get(&out, bytes, HP_WAITING_BYTES) && out.sequence == 17, "one that waits for the stream is not");
     memset(bytes, 0, sizeof(bytes));

@@ -26,7 +26,7 @@ static void
 say_waiting(sim *s, int g, int kind, int peer, int ms)
 {
     uint8_t bytes[HP_WAITING_BYTES];
-    hp_waiting w = {.since = (uint64_t)ms * HP_MS, .peer = peer, .what = peer < 0 ? HP_WAIT_STREAM : HP_WAIT_PEER};
+    hp_waiting w = {.since = (uint64_t)ms * HP_MS, .awaited = {peer < 0 ? HP_WAIT_STREAM : HP_WAIT_PEER, peer}};
     w.sequence = kind == HP_ALLREDUCE ? 17 : 0;
     w.call = (hp_call){.kind = (uint8_t)kind, .dtype = HOOP_FLOAT32, .root = kind == HP_RECV ? 3 : -1, .count = 5};
     hp_waiting_put(bytes, &w);

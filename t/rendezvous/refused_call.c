@@ -33,7 +33,7 @@ refuse(sim *s, int g, uint64_t sequence, hp_kind kind)
 static void
 say_in_op(sim *s, int g, int type, uint64_t sequence, hp_kind kind)
 {
-    hp_report report = {.sequence = sequence, .waits_for = (g + N - 1) % N, .call = call_of(kind)};
+    hp_report report = {.sequence = sequence, .awaited = {HP_WAIT_PEER, (g + N - 1) % N}, .call = call_of(kind)};
     uint8_t bytes[HP_REPORT_BYTES];
     hp_report_put(bytes, &report);
     sim_say(s, g, type, bytes, sizeof(bytes));

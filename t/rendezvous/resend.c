@@ -75,7 +75,7 @@ say(event what)
     hoop_error cause = cause_of(HOOP_ERR_CUDA, "its GPU is out of order");
     hp_loss loss = {.peer = 2, .number = ECONNRESET, .sequence = 1};
     hp_unstarted refusal = {.sequence = 1, .cause = cause_of(HOOP_ERR_INVALID_ARGUMENT, "sendbuf is NULL")};
-    hp_report report = {.sequence = 1, .waits_for = 0};
+    hp_report report = {.sequence = 1, .awaited = {HP_WAIT_PEER, 0}};
     refusal.call = (hp_call){.kind = HP_ALLREDUCE, .dtype = HOOP_FLOAT32, .op = HOOP_SUM, .root = -1, .count = 100};
     switch (what) {
     case ABORT: hp_membership_abort(hp_client_membership(c), &cause); break;
@@ -96,7 +96,8 @@ say(event what)
 static void
 go_on(event what)
 {
-    hp_report report = {.sequence = 1, .waits_for = GUILTY}, own = {.sequence = 1, .waits_for = 0, .call_name = 1};
+    hp_report report = {.sequence = 1, .awaited = {HP_WAIT_PEER, GUILTY}},
+              own = {.sequence = 1, .awaited = {HP_WAIT_PEER, 0}, .call_name = 1};
     own.call.kind = HP_BARRIER;
     int turn = 0;
     for (tap_wait w = {0}; turn < TURNS && tap_waits(&w);) {

@@ -103,7 +103,7 @@ static void
 test_told_late(void)
 {
     sim s;
-    hp_report report = {.sequence = 17, .waits_for = 3, .call = {.kind = HP_BARRIER}};
+    hp_report report = {.sequence = 17, .awaited = {HP_WAIT_PEER, 3}, .call = {.kind = HP_BARRIER}};
     uint8_t payload[HP_REPORT_BYTES];
     hp_report_put(payload, &report);
     sim_open(&s);
@@ -280,8 +280,10 @@ test_cut_off(void)
     sim_open(&s);
     sim_world(&s, 8, 2);
     for (int i = 0; i < 8; i++) {
-        hp_report report = {
-            .sequence = 17, .step = 3, .waits_for = (i + 7) % 8, .call = {.kind = HP_BARRIER, .root = -1}};
+        hp_report report = {.sequence = 17,
+                            .step = 3,
+                            .awaited = {HP_WAIT_PEER, (i + 7) % 8},
+                            .call = {.kind = HP_BARRIER, .root = -1}};
         uint8_t bytes[HP_REPORT_BYTES];
         hp_report_put(bytes, &report);
         if (i != 4 && i != 5 && i != 1)

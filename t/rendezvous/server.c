@@ -93,7 +93,7 @@ test_verdicts(void)
     meet_open(&m);
     join_all(&m, "loss", clients, 8, 4, SOON_MS);
     ranks_go(&m, clients, 8, SOON_MS);
-    hp_report report = {.sequence = 17, .step = 1, .waits_for = 3};
+    hp_report report = {.sequence = 17, .step = 1, .awaited = {HP_WAIT_PEER, 3}};
     hp_client_in_op(clients[4], &report);
     meet_run(&m, 20);
     hp_client_free(clients[3]);
@@ -134,7 +134,7 @@ test_timeout(void)
     uint64_t before = hp_now();
     for (tap_wait w = {0}; !hp_membership_verdict(hp_client_membership(clients[0]), &error) && tap_waits(&w);) {
         for (int i = 0; i < 4; i++) {
-            hp_report report = {.sequence = 17, .step = 5, .waits_for = (i + 3) % 4};
+            hp_report report = {.sequence = 17, .step = 5, .awaited = {HP_WAIT_PEER, (i + 3) % 4}};
             if (i != 2)
                 hp_client_in_op(clients[i], &report);
         }
@@ -269,7 +269,7 @@ test_server_dies(void)
     ok(ranks_reach(&m, clients, 4, HP_CLIENT_GONE, SOON_MS),
        "the server dies after bring-up: the clients go on without");
     is_int(0, hp_membership_verdict(hp_client_membership(clients[0]), &error), "without a verdict");
-    hp_report report = {.sequence = 1, .step = 1, .bytes = 1, .waits_for = 1};
+    hp_report report = {.sequence = 1, .step = 1, .bytes = 1, .awaited = {HP_WAIT_PEER, 1}};
     hp_client_in_op(clients[0], &report);
     hp_membership_out(hp_client_membership(clients[0]), 1);
     hp_client_leave(clients[0], 1);

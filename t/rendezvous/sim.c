@@ -219,7 +219,7 @@ int
 sim_report(sim *s, int g, uint64_t sequence, uint64_t step, int waits_for)
 {
     uint8_t bytes[HP_REPORT_BYTES];
-    hp_report report = {.sequence = sequence, .step = step, .waits_for = waits_for};
+    hp_report report = {.sequence = sequence, .step = step, .awaited = {HP_WAIT_PEER, waits_for}};
     hp_report_put(bytes, &report);
     return sim_say(s, g, HP_IN_OP, bytes, sizeof(bytes));
 }

@@ -40,7 +40,7 @@ wait_in(sim *s, int first, int last, int absent, uint64_t operation, int ms)
     for (int passed = 0; passed < ms; passed += 250) {
         for (int i = first; i < last; i++) {
             const sim_conn *g = &s->conns[i];
-            report.waits_for = (g->rank + g->ring.size - 1) % g->ring.size;
+            report.awaited = (hp_awaited){HP_WAIT_PEER, (g->rank + g->ring.size - 1) % g->ring.size};
             hp_report_put(bytes, &report);
             if (i != absent)
                 sim_say(s, i, HP_PROGRESS, bytes, sizeof(bytes));

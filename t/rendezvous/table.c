@@ -188,7 +188,7 @@ static void
 say_in_op(sim *s, int g, int number)
 {
     uint8_t bytes[HP_REPORT_BYTES];
-    hp_report r = {.sequence = 17, .waits_for = 2, .call_name = number};
+    hp_report r = {.sequence = 17, .awaited = {HP_WAIT_PEER, 2}, .call_name = number};
     r.call = (hp_call){.kind = HP_ALLREDUCE, .dtype = HOOP_FLOAT32, .op = HOOP_SUM, .root = -1, .count = 100};
     hp_report_put(bytes, &r);
     if (sim_say(s, g, HP_IN_OP, bytes, sizeof(bytes)) != 0)

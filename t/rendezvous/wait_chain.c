@@ -255,7 +255,7 @@ test_messages(void)
          "which has not sent it, and its process runs; 3 ranks have waited 2.0 s in operation 7",
          "the awaited rank receives, in the same ring");
     all->witnesses[3].waiting.call.kind = HP_SEND;
-    all->witnesses[3].waiting.what = HP_WAIT_LINK;
+    all->witnesses[3].waiting.awaited.what = HP_WAIT_LINK;
     rings_stopped = 'E';
     says(all, 4,
          "rank 3 (nodeD, pid 868) waits in send of 5 x float32 (tag 3) of the whole job for rank 4 (nodeE, pid 869), "

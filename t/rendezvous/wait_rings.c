@@ -82,7 +82,7 @@ rings_wait(rings_ring *g, const char *story)
         w->in_op = 1;
         w->last_seen = RINGS_AT * HP_SEC;
         w->report = (hp_report){.sequence = g->roster.world ? 7 : g->roster.ring.comm - 100,
-                                .waits_for = rings_rank_in(g, at[2]),
+                                .awaited = {HP_WAIT_PEER, rings_rank_in(g, at[2])},
                                 .call = {.kind = HP_BARRIER, .root = -1}};
         g->roster.in_op_n++;
     }
@@ -116,8 +116,7 @@ rings_receive(rings_ring *g, const char *story)
 {
     hp_witness *w = &g->witnesses[rings_rank_in(g, story[0])];
     w->waiting = (hp_waiting){.since = 4 * HP_SEC,
-                              .peer = rings_rank_in(g, story[2]),
-                              .what = story[2] == '-' ? HP_WAIT_DEVICE : HP_WAIT_PEER,
+                              .awaited = {story[2] == '-' ? HP_WAIT_DEVICE : HP_WAIT_PEER, rings_rank_in(g, story[2])},
                               .call = {.kind = HP_RECV, .dtype = HOOP_FLOAT32, .root = 3, .count = 5}};
     w->waiting_at = RINGS_AT * HP_SEC;
 }

@@ -441,10 +441,10 @@ note_ends(const ring *r, sim_rank_end *ends)
     for (int rank = 0; rank < r->o->size; rank++) {
         const member *m = &r->by_rank[rank];
         ends[rank] =
-            (sim_rank_end){.command_error = m->channel->command_error, .awaited = hp_channel_awaited(m->channel)};
+            (sim_rank_end){.command_error = m->channel->command_error, .oldest = hp_channel_oldest(m->channel)};
         for (int i = 0; i < r->o->ops; i++)
             ends[rank].finished += m->work[i].channels_left == 0;
-        ends[rank].awaited.work = NULL; /* gone when the caller looks */
+        ends[rank].oldest.work = NULL; /* gone when the caller looks */
     }
 }
 

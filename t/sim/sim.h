@@ -70,7 +70,7 @@ typedef enum sim_end {
 /* The state of a rank's belt at the end, for tests that look at what it waits for. */
 typedef struct sim_rank_end {
     hoop_result command_error;
-    hp_awaited awaited;
+    hp_oldest_step oldest;
     int finished; /* operations */
 } sim_rank_end;
 

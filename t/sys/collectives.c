@@ -9,6 +9,7 @@
 #include "t/tap/tap.h"
 #include "t/tools/party.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,11 +26,16 @@ typedef struct algorithm {
     hoop_op op;
 } algorithm;
 
-/* Small whole numbers: exact in every type and under every operation tried here, so that the reference is exact too. */
+/*
+ * Small whole numbers: exact in every type and under every operation tried here, so that the reference is exact too. They
+ * repeat after a prime number of elements, which no slice has.
+ */
+enum { PERIOD = 8191 };
+
 static int
 value_of(const algorithm *s, uint64_t seed, int rank, size_t i)
 {
-    uint64_t r = tap_mix(seed + ((uint64_t)rank << 40) + i);
+    uint64_t r = tap_mix(seed + ((uint64_t)rank << 40) + i % PERIOD);
     if (s->op == HOOP_PROD && s->dtype != HOOP_BOOL)
         return 1 + (int)(r % 2) * (rank % 3 == 0);
     return (int)(r % 4);
@@ -109,6 +115,16 @@ reduced(const algorithm *s, uint64_t seed, int size, size_t i)
     return r;
 }
 
+/* The first PERIOD of n elements are there: the others repeat them. */
+static void
+repeat(uint8_t *at, size_t n, size_t elem)
+{
+    for (size_t made = PERIOD, more; made < n; made += more) {
+        more = made < n - made ? made : n - made;
+        memcpy(at + made * elem, at, more * elem);
+    }
+}
+
 typedef struct buffers {
     uint8_t *send, *recv, *send_copy;
     size_t send_bytes, recv_bytes;
@@ -142,8 +158,9 @@ make(buffers *b, const algorithm *s, int rank, int size, uint64_t seed)
         b->send = one + (size_t)rank * block;
     if (s->in_place && sends > recvs)
         b->recv = one + (size_t)rank * block;
-    for (size_t i = 0; i < sends * s->count; i++)
+    for (size_t i = 0; i < sends * s->count && i < PERIOD; i++)
         put(b->send, s->dtype, i, value_of(s, seed, rank, i));
+    repeat(b->send, sends * s->count, elem);
     b->send_copy = malloc(b->send_bytes + 1);
     memcpy(b->send_copy, b->send, b->send_bytes);
 }
@@ -233,11 +250,15 @@ is_exact(const algorithm *s, int rank, int size, uint64_t seed, size_t i)
 static int
 result_is_right(const algorithm *s, const buffers *b, int rank, int size, uint64_t seed)
 {
-    size_t elem = hp_dtype_size(s->dtype), n = receives(s, rank) ? blocks_of_recv(s->kind, size) * s->count : 0;
+    size_t elem = hp_dtype_size(s->dtype), blocks = receives(s, rank) ? blocks_of_recv(s->kind, size) : 0;
+    size_t n = blocks * s->count;
     uint8_t *want = calloc(n + 1, elem);
     int good = 1;
-    for (size_t i = 0; i < n; i++)
-        put(want, s->dtype, i, wanted(s, rank, size, seed, i));
+    for (size_t block = 0; block < blocks; block++) {
+        for (size_t i = 0; i < s->count && i < PERIOD; i++)
+            put(want, s->dtype, block * s->count + i, wanted(s, rank, size, seed, block * s->count + i));
+        repeat(want + block * s->count * elem, s->count, elem);
+    }
     int same = memcmp(want, b->recv, n * elem) == 0;
     for (size_t i = 0; i < n && good && !same; i++) {
         good = memcmp(want + i * elem, b->recv + i * elem, elem) == 0 || !is_exact(s, rank, size, seed, i);
@@ -479,6 +500,8 @@ main(void)
     party p;
     tap_limit(240);
     plan_lazy();
+    mallopt(M_MMAP_THRESHOLD, 1 << 30); /* freed arrays keep their pages */
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
     party_open(&p);
     for (int mode = COUNTS; mode <= GROUPS; mode++)
         for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {

@@ -435,15 +435,6 @@ tap_seed(void)
 #define GOLDEN UINT64_C(0x9e3779b97f4a7c15)
 
 uint64_t
-tap_mix(uint64_t x)
-{
-    uint64_t z = x + GOLDEN;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-uint64_t
 tap_random(void)
 {
     tap_seed();

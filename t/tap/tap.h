@@ -86,8 +86,15 @@ uint64_t tap_random(void);
 uint64_t tap_pick(uint64_t below);
 void tap_shuffle(int *order, int n);
 
-/* A number that looks random, and is the same for the same x in every process. */
-uint64_t tap_mix(uint64_t x);
+/* A number that looks random, and is the same for the same x in every process (splitmix64, Steele et al. 2014). */
+static inline uint64_t
+tap_mix(uint64_t x)
+{
+    uint64_t z = x + UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
 
 /* A fresh folder for this test: $HOOP_TEST_TMP, else one of its own that is removed when the program ends. */
 const char *tap_tmpdir(void);

@@ -14,7 +14,7 @@ typedef enum hp_wait {
 
 typedef struct hp_awaited {
     hp_wait what;
-    int rank; /* of PEER and LINK; else -1 */
+    int rank; /* of PEER and LINK; -1: none, any, or not known */
 } hp_awaited;
 
 static inline int

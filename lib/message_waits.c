@@ -122,9 +122,8 @@ hp_message_waits_find(const hoop_comm *comm, uint64_t now)
     waiting.call = message->call;
     if (message->call.kind != HP_ALLTOALLV)
         waiting.call.kind = message->sending ? HP_SEND : HP_RECV;
-    if (!awaits_gpu(peer, message)) {
+    if (!awaits_gpu(peer, message))
         waiting.awaited = hp_message_awaited(message);
-    }
     return waiting;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * fake_loop: net/loop.h for tests, linked instead of net/loop.c. Time stands still unless the test moves it, hp_now()
- * included (link with FAKE_FLAGS); descriptors are real, and looked at without waiting. One loop at a time.
+ * included (link with FAKES); descriptors are real, and looked at without waiting. One loop at a time.
  */
 #ifndef T_LAUNCH_FAKE_LOOP_H
 #define T_LAUNCH_FAKE_LOOP_H

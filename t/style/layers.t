@@ -54,7 +54,7 @@ calls()
     folder=$1
     shift
     objects=$(for name; do
-        for object in "$abs_top_builddir/$folder/$name.o" "$abs_top_builddir/$folder/.libs/$name.o"; do
+        for object in "$abs_top_builddir/$folder/.libs/$name.o" "$abs_top_builddir/$folder/$name.o"; do
             [ ! -f "$object" ] || { echo "$object"; break; }
         done
     done)

@@ -21,7 +21,9 @@ python_with()
 {
     for candidate in "$HOOP_TEST_PYTHON" /usr/bin/python3 "${HOOP_TEST_TORCH:-none}" \
         "${XDG_CACHE_HOME:-$HOME/.cache}"/hoop-tests/torch-*/bin/python; do
-        "$candidate" -c "import importlib.util, sys; sys.exit(not importlib.util.find_spec('$1'))" 2>/dev/null &&
+        "$candidate" -c "import importlib.util, sys
+spec = importlib.util.find_spec('$1')
+sys.exit(not (spec and spec.origin))" 2>/dev/null &&
             echo "$candidate" && return
     done
     return 1

@@ -24,7 +24,7 @@ find_validator()
     folder=${XDG_CACHE_HOME:-$HOME/.cache}/hoop-tests/kubernetes
     validate=$folder/bin/kubernetes-validate
     mkdir -p "$folder" && exec 9>"$folder.lock" && flock 9 || return 1 # this test in another tree may be making it
-    [ -e "$folder/complete" ] || { python3 -m venv "$folder" &&
+    "$validate" --help >/dev/null 2>&1 && [ -e "$folder/complete" ] || { rm -rf "$folder"; python3 -m venv "$folder" &&
         timeout 60 "$folder/bin/pip" install -q kubernetes-validate && : >"$folder/complete"; } >installed 2>&1
     found=$?
     exec 9>&-

@@ -23,14 +23,14 @@ def _hide_from_dynamo() -> None:
     """torch.compile does not follow calls into this package, where it would only warn, or fail."""
     from torch._C._dynamo import eval_frame as dynamo
 
-    functions = [f for f in vars(Operations).values() if isinstance(f, types.FunctionType)]
+    functions = [(name, f) for name, f in vars(Operations).items() if isinstance(f, types.FunctionType)]
     if hasattr(dynamo, "set_code_exec_strategy"):  # torch 2.7 and later: for what they call, too
         skip = dynamo._FrameAction.SKIP
-        for function in functions:
+        for _, function in functions:
             dynamo.set_code_exec_strategy(function.__code__, dynamo._FrameExecStrategy(skip, skip))
     elif hasattr(dynamo, "set_eval_frame"):
-        for function in functions:
-            setattr(Operations, function.__name__, _without_dynamo(function, dynamo))
+        for name, function in functions:
+            setattr(Operations, name, _without_dynamo(function, dynamo))
 
 
 def _without_dynamo(function: Any, dynamo: Any) -> Any:

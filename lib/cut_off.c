@@ -132,25 +132,25 @@ hp_cut_off_took(const hp_link *link)
     return link->state == HP_LINK_LOST && (number == ETIMEDOUT || number == EHOSTUNREACH || number == ENETUNREACH);
 }
 
-/* Whether a rank on another host is heard, as far as connections show; or the server, which speaks during operations only. */
+/* Whether a rank on another host, or the server, has acknowledged anything of late: else this host may be the one cut off. */
 static int
-hears_another(const hoop_comm *comm, uint64_t now)
+hears_another(const hoop_comm *comm)
 {
     links at = all(comm);
     const hp_member *members = comm->ring->members;
     for (const hp_link *link; (link = next(&at));)
-        if (link->state == HP_LINK_OPEN && members[link->peer].host_id != members[comm->rank].host_id &&
-            !hp_link_is_silent(link))
+        if (members[link->peer].host_id != members[comm->rank].host_id && hp_link_is_heard(link, peer_timeout(comm)))
             return 1;
-    return comm->running && hp_membership_has_server(hp_client_membership(comm->client), now);
+    return comm->client && hp_client_is_heard(comm->client, peer_timeout(comm));
 }
 
 void
-hp_cut_off_error(const hoop_comm *comm, const hp_link *link, uint64_t now, hoop_error *error)
+hp_cut_off_error(const hoop_comm *comm, const hp_link *link, hoop_error *error)
 {
     const hp_member *who = &comm->ring->members[link->peer], *me = &comm->ring->members[comm->rank];
     unsigned seconds = (unsigned)(peer_timeout(comm) / HP_SEC);
-    if (hears_another(comm, now))
+    int hears = hears_another(comm);
+    if (hears)
         hp_err_set(error, HOOP_ERR_PEER_LOST,
                    "rank %d (%s, pid %u) is cut off: its host has acknowledged nothing for more than %u s; look at its "
                    "cable, its switch and its firewall",
@@ -161,7 +161,7 @@ hp_cut_off_error(const hoop_comm *comm, const hp_link *link, uint64_t now, hoop_
             "rank %d (%s, pid %u) has heard from no other host, rank %d (%s) for instance, for more than %u s: is "
             "this host cut off? Look at its cable, its switch and its firewall",
             me->rank, me->host, me->pid, who->rank, who->host, seconds);
-    error->rank = hears_another(comm, now) ? who->rank : -1;
+    error->rank = hears ? who->rank : -1;
     error->reporter = comm->rank;
     error->sys_errno = ETIMEDOUT;
 }

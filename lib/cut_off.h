@@ -19,6 +19,6 @@ int hp_cut_off_took(const hp_link *link);
  * The error about such a link, PEER_LOST: the peer is cut off; or, if this rank hears no other host, perhaps this host is.
  * Then it names nobody.
  */
-void hp_cut_off_error(const hoop_comm *comm, const hp_link *link, uint64_t now, hoop_error *error);
+void hp_cut_off_error(const hoop_comm *comm, const hp_link *link, hoop_error *error);
 
 #endif

@@ -342,7 +342,7 @@ conclude(hoop_comm *comm, uint64_t now)
                  who->pid);
         s->rank = who->rank;
     } else if (link && hp_cut_off_took(link) && hp_probe_poll(&comm->fault.probe) != HP_PROBE_ALIVE) {
-        hp_cut_off_error(comm, link, now, s);
+        hp_cut_off_error(comm, link, s);
     }
     hp_fault_fail(comm, s);
 }

@@ -149,10 +149,10 @@ hp_link_lost_size(const hp_link *link, uint64_t now)
 }
 
 int
-hp_link_is_silent(const hp_link *link)
+hp_link_is_heard(const hp_link *link, uint64_t within)
 {
-    for (int k = 0; k < link->stripes; k++)
-        if (link->stripe[k] && hp_stripe_is_silent(link->stripe[k]))
+    for (int k = 0; k < link->stripes && link->state == HP_LINK_OPEN; k++)
+        if (link->stripe[k] && hp_stripe_is_heard(link->stripe[k], within))
             return 1;
     return 0;
 }

@@ -49,7 +49,8 @@ hp_tcp_path hp_link_path(const hp_link *link);
  * the link is lost (ETIMEDOUT). It opens again if the dial succeeds after all.
  */
 uint64_t hp_link_silence(hp_link *link, uint64_t now);
-int hp_link_is_silent(const hp_link *link); /* at the last look */
+/* Whether the other host has acknowledged anything in the last `within` ns: an idle connection is probed by keepalive. */
+int hp_link_is_heard(const hp_link *link, uint64_t within);
 /* The size in bytes of the segments of a link that loses them, perhaps for their size; 0: it does not. After hp_link_silence. */
 uint32_t hp_link_lost_size(const hp_link *link, uint64_t now);
 void hp_link_cut(hp_link *link);

@@ -515,9 +515,9 @@ hp_stripe_silence(hp_stripe *s, uint64_t now)
 }
 
 int
-hp_stripe_is_silent(const hp_stripe *s)
+hp_stripe_is_heard(const hp_stripe *s, uint64_t within)
 {
-    return s->silence.since != 0;
+    return !s->eof && !s->shut && hp_tcp_is_heard(s->fd, within);
 }
 
 uint32_t

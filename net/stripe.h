@@ -29,7 +29,7 @@ int hp_stripe_has_ended(const hp_stripe *stripe);      /* end of file or reset *
 hp_tcp_path hp_stripe_path(const hp_stripe *stripe);
 /* As hp_link_silence, hp_link_cut. */
 uint64_t hp_stripe_silence(hp_stripe *stripe, uint64_t now);
-int hp_stripe_is_silent(const hp_stripe *stripe);
+int hp_stripe_is_heard(const hp_stripe *stripe, uint64_t within);    /* as hp_link_is_heard */
 uint32_t hp_stripe_lost_size(const hp_stripe *stripe, uint64_t now); /* as hp_link_lost_size */
 void hp_stripe_cut(hp_stripe *stripe);
 

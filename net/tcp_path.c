@@ -2,6 +2,8 @@
 /* tcp_path: see tcp_path.h. A kernel fills as much of the structure as it knows; the rest stays 0. */
 #include "net/tcp_path.h"
 
+#include "base/clock.h"
+
 #include <linux/tcp.h> /* glibc's netinet/tcp.h has a shorter one, and excludes this */
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -46,4 +48,11 @@ hp_tcp_look_at(int fd)
                          .acked = info.tcpi_bytes_acked,
                          .mss = info.tcpi_snd_mss,
                          .closed = info.tcpi_state == TCP_CLOSED};
+}
+
+int
+hp_tcp_is_heard(int fd, uint64_t within)
+{
+    hp_tcp_look look = hp_tcp_look_at(fd);
+    return !look.closed && look.acked_ms * HP_MS < within;
 }

@@ -26,4 +26,7 @@ void hp_tcp_path_join(hp_tcp_path *all, const hp_tcp_path *one);
 /* Whether the other kernel acknowledges. All 0 if the descriptor is no TCP connection. */
 hp_tcp_look hp_tcp_look_at(int fd);
 
+/* Whether it has acknowledged anything in the last `within` ns. */
+int hp_tcp_is_heard(int fd, uint64_t within);
+
 #endif

@@ -234,6 +234,12 @@ hp_client_return(hp_client *c, uint64_t started, uint64_t completed)
     obey(c);
 }
 
+int
+hp_client_is_heard(const hp_client *c, uint64_t within)
+{
+    return c->control && hp_control_conn_is_heard(c->control, within);
+}
+
 void
 hp_client_leave(hp_client *c, uint64_t completed)
 {

@@ -28,6 +28,7 @@ const hp_ring *hp_client_ring(const hp_client *client); /* lives as long as the 
 
 /* What the rank says and asks: the calls of membership.h on this. But those below need the loop, too. */
 hp_membership *hp_client_membership(hp_client *client);
+int hp_client_is_heard(const hp_client *client, uint64_t within); /* the server; as hp_link_is_heard */
 void hp_client_in_op(hp_client *client, const hp_report *report);
 void hp_client_started(hp_client *client, const hp_report *report);
 /* What the server's answers have shown so far. asks: asks once more what time it is there. */

@@ -84,6 +84,12 @@ hp_control_conn_silence(hp_control_conn *control, uint64_t now)
     return hp_tcp_silence_lasts(&control->silence, now);
 }
 
+int
+hp_control_conn_is_heard(const hp_control_conn *control, uint64_t within)
+{
+    return !control->ended && hp_tcp_is_heard(control->fd, within);
+}
+
 void
 hp_control_conn_await_peer(hp_control_conn *control, uint64_t peer_timeout)
 {

@@ -39,6 +39,7 @@ hp_control_conn_blocked_since(const hp_control_conn *control); /* when output la
 
 /* For how many ns the other host has acknowledged nothing (net/tcp_silence.h); about one look a second. */
 uint64_t hp_control_conn_silence(hp_control_conn *control, uint64_t now);
+int hp_control_conn_is_heard(const hp_control_conn *control, uint64_t within);    /* as hp_link_is_heard */
 void hp_control_conn_await_peer(hp_control_conn *control, uint64_t peer_timeout); /* ns for which it may be away */
 
 /* Nothing more is queued. Once the queue is written the peer sees the end. Frames that still arrive are dropped. */

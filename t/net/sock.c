@@ -5,7 +5,9 @@
  */
 #include "net/sock.h"
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "net/tcp_path.h"
 #include "t/tap/tap.h"
 #include "t/tools/descriptors.h"
 
@@ -88,6 +90,9 @@ test_pair(const char *where)
     check_options("accepted", accepted, 4, 5, 7);
     ok(hp_sock_has_one_address(fd) && hp_sock_has_one_address(accepted), "both ends have one address");
     is_int(0, hp_sock_has_one_address(listener), "a listener has one end");
+    usleep(100000);
+    ok(hp_tcp_is_heard(fd, 3600 * HP_SEC), "the other end was heard within an hour");
+    ok(!hp_tcp_is_heard(fd, HP_MS), "but not within a millisecond");
     close(fd);
     close(accepted);
     close(listener);

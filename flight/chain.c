@@ -161,8 +161,7 @@ hp_flight_works_elsewhere(const hp_flight_rings *rings, const hp_flight_member *
 int
 hp_flight_peer_of(const hp_flight_record *r)
 {
-    int waits = r->wait == HP_WAIT_PEER || r->wait == HP_WAIT_LINK;
-    return waits && r->awaited >= 0 ? r->awaited : r->peer;
+    return hp_wait_is_for_rank(r->wait) && r->awaited >= 0 ? r->awaited : r->peer;
 }
 
 /* Whether two ranks are in both ends of one message: what it waits for is no rank. */

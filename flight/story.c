@@ -370,7 +370,7 @@ static int
 awaited_by(const hp_flight_member *m, const hp_flight_ring *ring)
 {
     const hp_flight_record *r = m->stuck;
-    int rank = r && (r->wait == HP_WAIT_PEER || r->wait == HP_WAIT_LINK) ? r->awaited : -1;
+    int rank = r && hp_wait_is_for_rank(r->wait) ? r->awaited : -1;
     return rank < ring->size ? rank : -1;
 }
 

@@ -29,6 +29,9 @@ wait='ranks 0 and 2 (wait|were|have failed) in operation 5 \(allreduce of 100 x 
 
 # --- ways to hang, and to die ---
 
+# A leak checker stops the threads of a process that ends, as a debugger does, and that is what its recorder would say.
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
+
 # Long enough for three ranks to reach their fifth operation beside all other scenes.
 limit=$((6 * factor))
 
@@ -173,8 +176,7 @@ which you may write" "$err" 'and a sentence'
     like 'ranks 0 and 2 .* in operation [45] .*rank 1 \(.*ended' "$err" 'ranks on two hosts are put together'
     is '1 2' "$(ls n1/hoop | grep -c 'flight$') $(ls n2/hoop | grep -c 'flight$')" 'each of which has a folder of its own'
     "$top" --flight "$json" >shown
-    # A leak checker stops the threads of a process that ends.
-    is '0 1 2 ' "$(awk '$4 ~ /^(ended|running|moving|stopped)$/ {print $1}' shown | tr '\n' ' ')" 'and all are in the file' ||
+    is '0 1 2 ' "$(awk '$4 ~ /^(ended|running|moving)$/ {print $1}' shown | tr '\n' ' ')" 'and all are in the file' ||
         diag "$(cat shown)"
 
 

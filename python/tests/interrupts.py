@@ -191,7 +191,7 @@ def run_way(program, way, told):
     """told: the ranks that hear of it; []: the handler raises nothing, and all end well; None: nobody can hear."""
     ranks = Ranks(program, way)
     well = ranks.awaits("rank 1: at it")
-    time.sleep(2)  # it is inside the call then
+    time.sleep(6 if way == "create" else 2)  # it is inside the call then, and has reached the server, so that others hear
     waits = ranks.awaits("rank 0: at it", 0.0)
     began = time.monotonic()
     ranks.ranks[1].send_signal(signal.SIGINT)

@@ -91,8 +91,9 @@ passes_early(late *l, int n)
         party_note("call %d: the stream has passed", n);
         bad = 1;
     }
-    if (l->foreign)
-        usleep(100000); /* long enough for the others to look */
+    party_mark();
+    if (l->foreign) /* the others have looked */
+        party_await_marks(hoop_comm_size(l->r.comm) * (n + 1));
     let_go(l);
     bad |= hp_cuda_stream_wait(l->r.device, l->stream, &error) != HOOP_SUCCESS || to.memory[4095] != 7;
     arena_free(&from);

@@ -532,6 +532,7 @@ typedef struct hoop_stats {
     uint64_t entered_error_ns;    /* and the most by which that sum may be wrong */
     int64_t clock_offset_ns;      /* now: this host's CLOCK_MONOTONIC less that of the server's host; */
     uint64_t clock_error_ns;      /* now: the most by which that may be wrong; UINT64_MAX: it is not known */
+    int32_t shares_memory;        /* now: 1: data to the next rank passes through shared memory; 0: over TCP */
 } hoop_stats;
 
 /*

@@ -37,6 +37,7 @@ typedef struct hp_dialing {
     hp_race *race;
     hp_link *link;
     int stripe;
+    hp_shm *shm; /* what this rank offers to share; NULL: nothing */
     uint64_t began;
     int told; /* what is met there */
     struct hp_dialing *next;

@@ -24,8 +24,8 @@ typedef struct hp_counters {
     hp_stopwatch waited[HP_WAITS];
     hp_stopwatch *waited_for; /* by rank; NULL before the ring is known */
     int ranks;
-    hp_count rtt_us, retransmits, delivery_rate; /* to the next rank */
-    atomic_uint shown;                           /* in [shown % 2] is what `times` were */
+    hp_count rtt_us, retransmits, delivery_rate, shares; /* to the next rank */
+    atomic_uint shown;                                   /* in [shown % 2] is what `times` were */
     hp_count times_shown[2][HP_TIMES_WORDS];
     /* the baton holder's alone */
     hp_call_times times;

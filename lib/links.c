@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- connections that are accepted --- */
+/* --- which connection is for which link --- */
 
 static int
 distance_from(const hoop_comm *comm, int rank)
@@ -102,8 +102,72 @@ report_fault(hoop_comm *comm, hoop_error *error, const hp_link *link)
     hp_fault_report(comm, error, hp_loop_now(comm->loop));
 }
 
+/* --- memory that is shared within a host --- */
+
+enum {
+    SHM_RANKS = 16, /* of a host, between which memory is plentiful */
+    SHM_RING = 512 << 10,
+    SHM_EXCHANGES = 128 << 10,
+    SHM_MESSAGES = 2 << 20,
+    SHM_LEAST = 64 << 10
+};
+
+/*
+ * The bytes of a ring: enough to keep two processes busy, and few enough to stay in a cache, and for many ranks. That of a
+ * message holds all that a rank may send ahead to one that computes, with heads. 0: TCP it is, because too many pairs of
+ * ranks may send messages.
+ */
+static uint32_t
+shm_bytes(const hoop_comm *comm, int channel)
+{
+    int many = comm->colocated > SHM_RANKS;
+    if (channel == HP_MESSAGE_CHANNEL)
+        return many ? 0 : SHM_MESSAGES;
+    if (channel & HP_EXCHANGE_CHANNEL)
+        return many ? SHM_LEAST : SHM_EXCHANGES;
+    return many ? SHM_LEAST : SHM_RING;
+}
+
+static int
+is_here(const hoop_comm *comm, int rank)
+{
+    const hp_member *members = comm->ring->members;
+    return hp_config_number(&comm->config, HP_SET_shm) && members[rank].host_id == members[comm->rank].host_id;
+}
+
+static int
+directions(const hp_link *link)
+{
+    return link->twin ? 2 : 1;
+}
+
 static void
-attach(hoop_comm *comm, int fd, const hp_hello *hello)
+share(hp_link *link, int stripe, hp_shm **shm)
+{
+    if (*shm)
+        hp_link_share(link, stripe, *shm);
+    *shm = NULL;
+}
+
+/* The memory that the dialling rank offers; NULL: TCP it is. */
+static hp_shm *
+open_shm(hoop_comm *comm, const hp_hello *hello)
+{
+    const char *why;
+    char name[96];
+    if (!hello->memory_pid || !is_here(comm, (int)hello->my_rank))
+        return NULL;
+    hp_shm *shm = hp_shm_open(hello, directions(link_for(comm, hello)), &why);
+    if (!shm)
+        hp_log(HP_LOG_INFO, "%s is on this host, but its memory cannot be shared, so TCP is used: %s",
+               hp_comm_name(comm, (int)hello->my_rank, name), why);
+    return shm;
+}
+
+/* --- connections that are accepted --- */
+
+static void
+attach(hoop_comm *comm, int fd, const hp_hello *hello, hp_shm *shm)
 {
     hp_link *link = link_for(comm, hello);
     hoop_error error;
@@ -111,8 +175,11 @@ attach(hoop_comm *comm, int fd, const hp_hello *hello)
     hp_sock_set_congestion(fd, &comm->sock);
     if (!hp_link_is_fresh(link, hello->stripe))
         hp_socket_close(fd);
-    else if (hp_link_attach(link, hello->stripe, fd, comm->loop, kick, comm, &error) != HOOP_SUCCESS)
+    else if (hp_link_attach(link, hello->stripe, fd, comm->loop, kick, comm, &error) == HOOP_SUCCESS)
+        share(link, hello->stripe, &shm);
+    else
         report_fault(comm, &error, link);
+    hp_shm_free(shm);
 }
 
 /* A link from a neighbour that has not come; NULL: all have. */
@@ -152,9 +219,14 @@ hp_links_receive(hoop_comm *comm)
             hp_candidate_free(candidate);
             continue;
         }
-        int fd = hp_candidate_answer(candidate, hp_links_judge(comm, &hello), hello.my_rank);
+        hp_status status = hp_links_judge(comm, &hello);
+        hp_shm *shm = status == HP_OK ? open_shm(comm, &hello) : NULL;
+        candidate->handshake.shares = shm != NULL;
+        int fd = hp_candidate_answer(candidate, status, hello.my_rank);
         if (fd >= 0)
-            attach(comm, fd, &hello);
+            attach(comm, fd, &hello, shm);
+        else
+            hp_shm_free(shm);
     }
     if (number)
         fail_without_descriptors(comm, number);
@@ -173,6 +245,14 @@ unlink_dialing(hoop_comm *comm, const hp_dialing *d)
 }
 
 static void
+free_dialing(hp_dialing *d)
+{
+    hp_race_free(d->race);
+    hp_shm_free(d->shm);
+    free(d);
+}
+
+static void
 dialled(void *arg, const hp_dial_result *result)
 {
     hp_dialing *d = arg;
@@ -184,11 +264,23 @@ dialled(void *arg, const hp_dial_result *result)
         hp_sock_set_congestion(result->fd, &comm->sock);
         attached = hp_link_attach(d->link, d->stripe, result->fd, comm->loop, kick, comm, &error);
     }
+    if (result->shares && attached == HOOP_SUCCESS)
+        share(d->link, d->stripe, &d->shm);
     if (result->fd < 0 || attached != HOOP_SUCCESS)
         report_fault(comm, &error, d->link);
     unlink_dialing(comm, d);
-    hp_race_free(d->race);
-    free(d);
+    free_dialing(d);
+}
+
+/* A host without memory for it is no fault: then TCP carries the data. */
+static hp_shm *
+offer_shm(hoop_comm *comm, const hp_link *link, hp_hello *hello)
+{
+    uint32_t bytes = is_here(comm, link->peer) ? shm_bytes(comm, hello->channel) : 0;
+    hp_shm *shm = bytes ? hp_shm_new(hello, bytes, directions(link)) : NULL;
+    if (bytes && !shm)
+        hp_log(HP_LOG_INFO, "no memory can be shared with the ranks of this host, so TCP is used: %s", strerror(errno));
+    return shm;
 }
 
 static void
@@ -217,6 +309,7 @@ dial_stripe(hoop_comm *comm, int channel, hp_link *link, int stripe)
     if (d) {
         *d = (hp_dialing){.comm = comm, .link = link, .stripe = stripe, .next = comm->dialing};
         d->began = hp_loop_now(comm->loop);
+        d->shm = offer_shm(comm, link, &hello);
         int n = hp_ways_list(to, &members[link->peer], &members[comm->rank]);
         d->race = hp_race_new(comm->loop, to, n, &comm->sock, comm->keys, &hello, hp_comm_name(comm, link->peer, name),
                               deadline, dialled, d);
@@ -225,7 +318,8 @@ dial_stripe(hoop_comm *comm, int channel, hp_link *link, int stripe)
         comm->dialing = d;
         return;
     }
-    free(d);
+    if (d)
+        free_dialing(d);
     hp_err_set(&error, HOOP_ERR_NO_MEMORY, "out of memory while dialling %s", hp_comm_name(comm, link->peer, name));
     report_fault(comm, &error, link);
 }
@@ -278,7 +372,6 @@ hp_links_cancel(hoop_comm *comm)
     while (comm->dialing) {
         hp_dialing *d = comm->dialing;
         comm->dialing = d->next;
-        hp_race_free(d->race);
-        free(d);
+        free_dialing(d);
     }
 }

@@ -74,6 +74,7 @@ hp_stats_measure(hoop_comm *comm)
     hp_count_set(&counters->retransmits, all.retransmits);
     hp_count_set(&counters->rtt_us, all.rtt_us);
     hp_count_set(&counters->delivery_rate, all.delivery_rate);
+    hp_count_set(&counters->shares, comm->size > 1 && hp_link_shares(comm->channel[0]->out[1]));
 }
 
 void
@@ -98,6 +99,7 @@ hp_stats_fill(hoop_comm *comm, hoop_stats *stats)
     stats->entries = times.count;
     stats->entered_ns = times.sum;
     stats->entered_error_ns = times.error;
+    stats->shares_memory = (int32_t)hp_count_read(&c->shares);
 }
 
 const char *

@@ -28,7 +28,8 @@ measure(hoop_comm *comm)
                        .entries = s.entries,
                        .entered = s.entered_ns,
                        .entered_error = s.entered_error_ns,
-                       .rtt = s.rtt_us};
+                       .rtt = s.rtt_us,
+                       .shares = (uint32_t)s.shares_memory};
 }
 
 void

@@ -367,21 +367,20 @@ static int
 must_wait(hp_dial *dial, uint16_t status)
 {
     uint64_t now = hp_loop_now(dial->loop);
-    if (status != HP_FULL)
-        dial->full = 0;
-    else if (!dial->full)
-        dial->full = now;
+    if (status != HP_FULL || !dial->full)
+        dial->full = status == HP_FULL ? now : 0;
     return status == HP_LATE || status == HP_BUSY || (status == HP_FULL && now - dial->full < FULL_TIME);
 }
 
 static void
 on_done(hp_dial *dial)
 {
-    hp_dial_result result = {
-        .fd = dial->fd, .features = dial->handshake.features, .assigned_rank = dial->handshake.assigned_rank};
-    hp_err_clear(&result.error);
+    const hp_handshake *h = &dial->handshake;
+    hp_dial_result done = {
+        .fd = dial->fd, .features = h->features, .assigned_rank = h->assigned_rank, .shares = h->shares};
+    hp_err_clear(&done.error);
     dial->fd = -1;
-    finish(dial, &result);
+    finish(dial, &done);
 }
 
 static void

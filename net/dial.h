@@ -27,6 +27,7 @@ typedef struct hp_dial_result {
     int fd; /* >= 0: proven, non-blocking, the owner's from now on; -1: failed, see error */
     uint64_t features;
     uint32_t assigned_rank;
+    int shares;      /* the peer has opened the memory that the HELLO offers */
     hp_addr to;      /* the address that was dialled */
     uint16_t status; /* hp_status of a refusal, else 0 */
     uint32_t epoch;  /* of a refusal: the peer's */

@@ -53,11 +53,14 @@ typedef enum hp_frame_type {
     HP_ACK,
     HP_TICK,
     HP_RESUME,
-    HP_CREDIT /* ring; HP_ABORT and HP_LEAVE travel there too */
+    HP_CREDIT,
+    HP_WAKE /* ring; HP_ABORT and HP_LEAVE travel there too */
 } hp_frame_type;
 
 /* Flags of a data frame. Nobody sends HP_FRAME_ACK or HP_ACK: they are reserved for resuming a connection later. */
 enum { HP_FRAME_CALL = 1, HP_FRAME_PAYLOAD_CRC = 2, HP_FRAME_ACK = 4 };
+
+/* HP_WAKE has no payload: it wakes a process that sleeps beside shared memory (shm.h). */
 
 /* Payload of HP_CREDIT, on the connections of messages: room given back in all 8 | message that may come 8, 0: none. */
 enum { HP_CREDIT_BYTES = 16 };

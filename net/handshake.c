@@ -14,10 +14,10 @@
 #include <string.h>
 
 /* Where the fields lie; those of M1 are in hp_hello_put. */
-enum { M1_RESERVED = 66, M1_FEATURES = 72 };
+enum { M1_MEMORY = 66, M1_FEATURES = 72 };
 enum { M2_EPOCH = 16, M2_RANK = 20, M2_VERSION = 24, M2_STATUS = 26, M2_RESERVED = 28, M2_FEATURES = 32 };
 enum { M2_RESERVED_8 = 40, M2_NONCE = 48 };
-enum { M4_STATUS = 16, M4_RESERVED = 18, M4_RANK = 20, M4_RESERVED_8 = 24 };
+enum { M4_STATUS = 16, M4_SHARES = 18, M4_RANK = 20, M4_RESERVED_8 = 24 };
 
 /* For each of the four messages: where it lies in the transcript, its size, and its header, which never changes. */
 typedef struct message {
@@ -268,8 +268,11 @@ on_welcome(hp_handshake *handshake)
     const uint8_t *m4 = handshake->m4;
     if (!proven(handshake, HP_WELCOME, handshake->keys->welcome))
         return bad(handshake, "a WELCOME made with another secret");
-    if (!zeros(m4 + M4_RESERVED, 2) || !zeros(m4 + M4_RESERVED_8, 8))
+    if (!zeros(m4 + M4_RESERVED_8, 8))
         return bad(handshake, "a WELCOME with reserved bytes that are not 0");
+    handshake->shares = hp_get16(m4 + M4_SHARES);
+    if (handshake->shares > (handshake->hello.memory_pid != 0))
+        return bad(handshake, "a WELCOME that has opened memory which was not offered");
     handshake->status = hp_get16(m4 + M4_STATUS);
     if (handshake->status != HP_OK) {
         handshake->why = hp_status_text(handshake->status);
@@ -372,6 +375,7 @@ hp_handshake_judge(hp_handshake *handshake, hp_status status, uint32_t assigned_
     handshake->assigned_rank = status == HP_OK ? assigned_rank : HP_RANK_UNKNOWN;
     handshake->why = status == HP_OK ? "" : hp_status_text(handshake->status);
     hp_put16(handshake->m4 + M4_STATUS, handshake->status);
+    hp_put16(handshake->m4 + M4_SHARES, (uint16_t)handshake->shares);
     hp_put32(handshake->m4 + M4_RANK, handshake->assigned_rank);
     queue_message(handshake, HP_WELCOME, handshake->keys->welcome,
                   status == HP_OK ? HP_HANDSHAKE_DONE : HP_HANDSHAKE_REFUSED);
@@ -393,7 +397,8 @@ hp_hello_put(uint8_t out[HP_M1], const hp_hello *hello, const uint8_t nonce[32])
     hp_put16(out + 60, hello->stripe);
     hp_put16(out + 62, hello->ver_min);
     hp_put16(out + 64, hello->ver_max);
-    memset(out + M1_RESERVED, 0, M1_FEATURES - M1_RESERVED);
+    hp_put32(out + M1_MEMORY, hello->memory_pid);
+    hp_put16(out + M1_MEMORY + 4, hello->memory_fd);
     hp_put64(out + M1_FEATURES, hello->features);
     memcpy(out + HP_M1_NONCE, nonce, 32);
 }
@@ -407,8 +412,7 @@ hp_hello_begins(const uint8_t *in, size_t n)
 int
 hp_hello_get(hp_hello *hello, const uint8_t in[HP_M1])
 {
-    if (memcmp(in, messages[HP_HELLO].header, HP_COMMON_BYTES) != 0 ||
-        !zeros(in + M1_RESERVED, M1_FEATURES - M1_RESERVED))
+    if (memcmp(in, messages[HP_HELLO].header, HP_COMMON_BYTES) != 0)
         return 0;
     memcpy(hello->job_id, in + 16, HP_JOB_ID_BYTES);
     hello->comm = hp_get64(in + 32);
@@ -422,8 +426,10 @@ hp_hello_get(hp_hello *hello, const uint8_t in[HP_M1])
     hello->stripe = hp_get16(in + 60);
     hello->ver_min = hp_get16(in + 62);
     hello->ver_max = hp_get16(in + 64);
+    hello->memory_pid = hp_get32(in + M1_MEMORY);
+    hello->memory_fd = hp_get16(in + M1_MEMORY + 4);
     hello->features = hp_get64(in + M1_FEATURES);
-    return 1;
+    return hello->role == HP_ROLE_DATA || zeros(in + M1_MEMORY, M1_FEATURES - M1_MEMORY);
 }
 
 const char *

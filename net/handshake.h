@@ -10,7 +10,7 @@
 #include "net/auth.h"
 
 enum { HP_ROLE_CONTROL = 1, HP_ROLE_DATA = 2, HP_ROLE_ASK = 3 }; /* ASK: no rank, hoop-top asks what the job does */
-enum { HP_WIRE_MIN = 4, HP_WIRE_MAX = 4 };                       /* versions of the protocol that this build speaks */
+enum { HP_WIRE_MIN = 5, HP_WIRE_MAX = 5 };                       /* versions of the protocol that this build speaks */
 enum { HP_M1 = 144, HP_M2 = 112, HP_M3 = 48, HP_M4 = 64 };       /* bytes of the four messages */
 enum { HP_M1_NONCE = 80 };                                       /* where the nonce of a HELLO lies: 32 bytes */
 /*
@@ -28,6 +28,8 @@ typedef struct hp_hello {
     uint32_t epoch, my_rank, your_rank, world;
     uint8_t role, mode;
     uint16_t channel, stripe, ver_min, ver_max;
+    uint32_t memory_pid; /* the memory that this process offers to share (shm.h): descriptor memory_fd of it; 0: none */
+    uint16_t memory_fd;
     uint64_t features;
 } hp_hello;
 
@@ -86,6 +88,7 @@ typedef struct hp_handshake {
     uint16_t status;            /* hp_status of the refusal */
     uint64_t features;          /* those of both sides */
     uint32_t assigned_rank;     /* from WELCOME */
+    int shares;                 /* the responder has opened the memory that the HELLO offers; it says so in WELCOME */
     uint32_t epoch;             /* initiator: the responder's, from CHALLENGE */
     uint64_t deadline;
     const char *why;
@@ -128,7 +131,7 @@ void hp_handshake_wrote(hp_handshake *handshake, size_t n);                  /* 
 /* Responder in JUDGE: HP_OK with the rank, or a refusal. The state is DONE or REFUSED at once, with M4 in `out`. */
 void hp_handshake_judge(hp_handshake *handshake, hp_status status, uint32_t assigned_rank);
 
-/* M1's bytes to and from the struct. hp_hello_get returns 0 if a byte of the header or a reserved byte is wrong. */
+/* M1's bytes to and from the struct. hp_hello_get returns 0 if a byte of the header is wrong, or memory is offered for no data. */
 void hp_hello_put(uint8_t out[HP_M1], const hp_hello *hello, const uint8_t nonce[32]); /* without the tag */
 int hp_hello_get(hp_hello *hello, const uint8_t in[HP_M1]);
 int hp_hello_begins(const uint8_t *in, size_t n); /* whether a HELLO may begin with these n bytes */

@@ -95,6 +95,19 @@ hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, void (*kick)(void *a
     return HOOP_SUCCESS;
 }
 
+void
+hp_link_share(hp_link *link, int k, hp_shm *shm)
+{
+    hp_shm_opened(shm);
+    hp_stripe_medium(link->stripe[k])->shm = shm;
+}
+
+int
+hp_link_shares(const hp_link *link)
+{
+    return link->stripe[0] && hp_stripe_medium(link->stripe[0])->shm;
+}
+
 int
 hp_link_is_fresh(const hp_link *link, int k)
 {
@@ -122,7 +135,7 @@ hp_link_path(const hp_link *link)
     for (int k = 0; k < link->stripes; k++) {
         if (!link->stripe[k])
             continue;
-        hp_tcp_path one = hp_stripe_path(link->stripe[k]);
+        hp_tcp_path one = hp_medium_path(hp_stripe_medium(link->stripe[k]));
         hp_tcp_path_join(&all, &one);
     }
     return all;
@@ -133,7 +146,7 @@ hp_link_silence(hp_link *link, uint64_t now)
 {
     uint64_t longest = 0;
     for (int k = 0; k < link->stripes && link->state == HP_LINK_OPEN; k++) {
-        uint64_t silence = link->stripe[k] ? hp_stripe_silence(link->stripe[k], now) : 0;
+        uint64_t silence = link->stripe[k] ? hp_medium_silence(hp_stripe_medium(link->stripe[k]), now) : 0;
         longest = silence > longest ? silence : longest;
     }
     return longest;
@@ -144,7 +157,7 @@ hp_link_lost_size(const hp_link *link, uint64_t now)
 {
     uint32_t size = 0;
     for (int k = 0; k < link->stripes && !size && link->state == HP_LINK_OPEN; k++)
-        size = link->stripe[k] ? hp_stripe_lost_size(link->stripe[k], now) : 0;
+        size = link->stripe[k] ? hp_medium_lost_size(hp_stripe_medium(link->stripe[k]), now) : 0;
     return size;
 }
 
@@ -152,7 +165,7 @@ int
 hp_link_is_heard(const hp_link *link, uint64_t within)
 {
     for (int k = 0; k < link->stripes && link->state == HP_LINK_OPEN; k++)
-        if (link->stripe[k] && hp_stripe_is_heard(link->stripe[k], within))
+        if (link->stripe[k] && hp_medium_is_heard(hp_stripe_medium(link->stripe[k]), within))
             return 1;
     return 0;
 }

@@ -12,6 +12,7 @@
 
 #include "net/link_state.h"
 #include "net/loop.h"
+#include "net/shm.h"
 #include "net/tcp_path.h"
 
 /* capacity: how many posts it can hold. NULL when memory runs out. The state is HP_LINK_WANTED. */
@@ -31,6 +32,10 @@ void hp_link_pair(hp_link *out, hp_link *in, int dials);
 hoop_result hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg,
                            hoop_error *error);
 
+/* From now on the posts of stripe k, which has just been attached, move through this memory. The memory is the link's. */
+void hp_link_share(hp_link *link, int k, hp_shm *shm);
+int hp_link_shares(const hp_link *link); /* whether they do */
+
 /* Whether stripe k has not been attached, or has not carried a byte: another connection may take its place. */
 int hp_link_is_fresh(const hp_link *link, int k);
 
@@ -40,7 +45,7 @@ int hp_link_is_stuck(const hp_link *link);
 /* The decoded head of a data frame that has come, and for which there is no post yet, or which was refused; NULL: none. */
 const hp_frame *hp_link_unposted(const hp_link *link);
 
-/* What the kernel has measured of its connections; a system call for each. */
+/* What the kernel has measured of its connections; a system call for each. Zeros where memory carries the posts. */
 hp_tcp_path hp_link_path(const hp_link *link);
 
 /*

@@ -2,7 +2,7 @@
 /*
  * stripe: see stripe.h. One state machine for each direction. The sender moves {head, body} of the current post; the
  * receiver, receiver.c, says where one read puts its bytes and what has come. A direction without posts is read when the
- * watch saw it readable.
+ * watch saw it readable, and so is a connection beside shared memory.
  */
 #include "net/stripe.h"
 
@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "net/control.h"
 #include "net/receiver.h"
-#include "net/sock.h"
 #include "net/socket.h"
 
 #include <errno.h>
@@ -19,10 +18,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 enum {
-    WAKE_BYTES = 128 << 10,
     TRY_AGAIN = 16,
     DRAIN_BYTES = 1 << 20, /* read at most so much in one call: a peer may send faster than this reads */
     IDLE_BYTES = 512,
@@ -32,15 +29,17 @@ enum {
 struct hp_stripe {
     hp_link *out, *in;   /* whose posts it carries; NULL: only control frames go in that direction */
     const hp_link *link; /* either of them: the peer, the number of stripes */
-    int number, fd;
+    int number;
+    hp_medium medium;
     hp_watch *watch;
+    hp_loop *loop;
     void (*kick)(void *arg);
     void *kick_arg;
     uint64_t next_out, next_in; /* numbers of the current posts */
     int accepted, heard;        /* the peer has dialled it; a byte has come */
     int readable;               /* the watch saw it readable; cleared by EAGAIN */
     int blocked; /* > 0: the last write would have blocked; try again after so many moves, or when it is writable */
-    int eof, left, shut;
+    int left;
 
     /* sending: the head of the current frame, and behind it a small body */
     uint8_t head[HP_DATA_HEAD_CALL + HP_SMALL_BYTES];
@@ -49,10 +48,6 @@ struct hp_stripe {
     uint32_t body_at;
 
     hp_receiver receiver;
-    int wake_at;     /* receiving: SO_RCVLOWAT; 0: the kernel's default */
-    int one_address; /* of both ends: they are on one host */
-    hp_tcp_silence silence;
-
     hp_control control; /* written between data frames; received here only in a direction without posts */
 };
 
@@ -103,12 +98,12 @@ hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void (*kick)(voi
         hp_socket_close(fd);
         return NULL;
     }
-    *s = (hp_stripe){.link = link, .number = number, .fd = fd, .kick = kick, .kick_arg = arg};
+    *s = (hp_stripe){.link = link, .number = number, .loop = loop, .kick = kick, .kick_arg = arg};
     s->out = link->sending ? link : link->twin;
     s->in = link->sending ? link->twin : link;
     s->next_out = s->next_in = (uint64_t)number;
     s->accepted = !link->dials;
-    s->one_address = hp_sock_has_one_address(fd);
+    hp_medium_begin(&s->medium, fd);
     hp_receiver_init(&s->receiver, link->self, link->peer);
     if (link->owner) /* every frame there has its call, and what is shorter is the last one */
         s->receiver.first_read = HP_DATA_HEAD_CALL;
@@ -141,7 +136,7 @@ fault(const hp_stripe *s)
 static void
 lost(hp_stripe *s, int number)
 {
-    s->eof = 1;
+    s->medium.eof = 1;
     if (s->in)
         hp_link_lost(s->in, s->left, number);
     if (s->out)
@@ -179,6 +174,8 @@ on_control(hp_stripe *s, int type, const uint8_t *payload, size_t n)
     } else if (type == HP_ABORT && hp_abort_get(&cause, payload, n)) {
         aborted(s->in, &cause);
         aborted(s->out, &cause);
+    } else if (type == HP_WAKE && s->medium.shm) {
+        /* this process is awake */
     } else if (type == HP_TICK && idle && n > 0 && n <= HP_HEARTBEATS_BYTES) {
         hp_link_keep_heartbeats(idle, payload, n);
     } else if (type == HP_CREDIT && idle && idle->owner && n == HP_CREDIT_BYTES) {
@@ -190,27 +187,60 @@ on_control(hp_stripe *s, int type, const uint8_t *payload, size_t n)
     }
 }
 
-/* --- a direction without posts --- */
+/* What has been written or read may be what the peer sleeps for. */
+static void
+wake_peer(hp_stripe *s)
+{
+    if (s->medium.wakes)
+        hp_stripe_send_control(s, HP_WAKE, NULL, 0);
+    s->medium.wakes = 0;
+}
+
+/* Nothing was moved, for this reason. Returns 1 if that ends the connection. */
+static int
+is_over(hp_stripe *s, int number)
+{
+    hp_link *blamed = receiving(s);
+    if (number == EBADMSG) {
+        hp_err_set(&blamed->error, HOOP_ERR_PROTOCOL, "rank %d has spoilt the memory that it shares with rank %d",
+                   blamed->peer, blamed->self);
+        fault(s);
+    }
+    return number != EAGAIN && number != EINTR && number != EBADMSG;
+}
+
+/* --- a connection that brings control frames only --- */
+
+/* The end of a connection is only noted where memory has to be read first. */
+static void
+connection_ends(hp_stripe *s, int number)
+{
+    s->readable = 0;
+    s->medium.over = 1;
+    s->medium.number = number;
+    if (!s->in)
+        lost(s, number);
+}
 
 static int
-read_idle(hp_stripe *s)
+read_controls(hp_stripe *s)
 {
     uint8_t bytes[IDLE_BYTES];
-    ssize_t got = recv(s->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+    ssize_t got = s->medium.over ? 0 : recv(s->medium.fd, bytes, sizeof(bytes), MSG_DONTWAIT);
     const uint8_t *in = bytes, *payload;
     size_t n = got > 0 ? (size_t)got : 0, payload_n;
     int type, whole;
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+    if (got < 0 && !is_over(s, errno)) {
         s->readable = 0;
         return 0;
     }
     if (got <= 0) {
-        s->readable = 0;
-        lost(s, got < 0 ? errno : 0);
+        connection_ends(s, got < 0 ? errno : 0);
         return 1;
     }
     s->heard = 1;
-    while ((whole = hp_frame_read(&s->control.in, &in, &n, &type, &payload, &payload_n, &s->out->error)) > 0)
+    s->readable &= n == sizeof(bytes) || !s->medium.shm; /* the watch sees it again */
+    while ((whole = hp_frame_read(&s->control.in, &in, &n, &type, &payload, &payload_n, &receiving(s)->error)) > 0)
         on_control(s, type, payload, payload_n);
     if (whole < 0)
         fault(s);
@@ -220,16 +250,34 @@ read_idle(hp_stripe *s)
 static void
 write_control(hp_stripe *s)
 {
-    if (hp_control_write(&s->control, s->fd))
+    if (hp_control_write(&s->control, s->medium.fd))
         s->blocked = TRY_AGAIN;
+}
+
+/* The last words of a rank follow its data into memory, where they fit in: what it has sent before comes first. */
+static int
+put_shared(hp_stripe *s, int type, const void *payload, size_t n)
+{
+    uint8_t frame[HP_COMMON_BYTES + HP_ABORT_BYTES + 4];
+    int follows = s->medium.shm && s->out && !s->in_body && (type == HP_ABORT || type == HP_LEAVE);
+    if (!follows || n > HP_ABORT_BYTES || hp_pipe_room(&s->medium.shm->out) < sizeof(frame))
+        return 0;
+    struct iovec whole = {frame, hp_frame_put_control(frame, (hp_frame_type)type, payload, n)};
+    int put = hp_medium_write(&s->medium, &whole, 1) > 0;
+    wake_peer(s);
+    return put;
 }
 
 int
 hp_stripe_send_control(hp_stripe *s, int type, const void *payload, size_t n)
 {
-    if (s->shut || s->eof || !hp_control_add(&s->control, s->fd, (hp_frame_type)type, payload, n))
+    if (s->medium.shut || s->medium.eof)
         return 0;
-    if (!s->in_body) /* no other frame can be written in the middle of a data frame */
+    if (put_shared(s, type, payload, n))
+        return 1;
+    if (!hp_control_add(&s->control, s->medium.fd, (hp_frame_type)type, payload, n))
+        return 0;
+    if (!s->in_body || s->medium.shm) /* no other frame can be written in the middle of a data frame */
         write_control(s);
     return 1;
 }
@@ -270,29 +318,18 @@ sent(hp_stripe *s, hp_post *post, size_t n)
 static ssize_t
 write_post(hp_stripe *s, hp_post *post)
 {
-    struct iovec iov[1 + HP_IOV_ONCE];
-    struct msghdr message = {.msg_iov = iov, .msg_iovlen = 1};
+    struct iovec places[1 + HP_IOV_ONCE];
     if (hp_post_is_small(post)) {
         size_t at = s->head_at + s->body_at; /* the body follows the head in the same array */
-        return send(s->fd, s->head + at, s->head_n + post->bytes - at, MSG_DONTWAIT | MSG_NOSIGNAL);
+        places[0] = (struct iovec){s->head + at, s->head_n + post->bytes - at};
+        return hp_medium_write(&s->medium, places, 1);
     }
-    iov[0] = (struct iovec){s->head + s->head_at, s->head_n - s->head_at};
-    message.msg_iovlen += (size_t)hp_iov_list(&post->body, s->body_at, post->bytes, iov + 1, HP_IOV_ONCE);
-    return sendmsg(s->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    places[0] = (struct iovec){s->head + s->head_at, s->head_n - s->head_at};
+    return hp_medium_write(&s->medium, places,
+                           1 + hp_iov_list(&post->body, s->body_at, post->bytes, places + 1, HP_IOV_ONCE));
 }
 
 /* --- receiving --- */
-
-/*
- * After a pause the kernel acknowledges each small post by a segment of its own, for ever: on one host that takes a tenth
- * of a small operation. Between hosts this is left as it is: it costs little there, and shows the round trip.
- */
-static void
-delay_acks(const hp_stripe *s)
-{
-    if (s->one_address && s->next_in / (uint64_t)s->in->stripes % DELAY_ACKS_EVERY == 0)
-        hp_sock_delay_acks(s->fd);
-}
 
 static void
 received(hp_stripe *s, hp_post *post, const hp_received *got)
@@ -306,16 +343,8 @@ received(hp_stripe *s, hp_post *post, const hp_received *got)
         return;
     post->done = 1;
     s->next_in += (uint64_t)s->in->stripes;
-    delay_acks(s);
-}
-
-static ssize_t
-read_into(int fd, struct iovec *places, int count)
-{
-    struct msghdr message = {.msg_iov = places, .msg_iovlen = (size_t)count};
-    if (count == 1)
-        return recv(fd, places[0].iov_base, places[0].iov_len, MSG_DONTWAIT);
-    return recvmsg(fd, &message, MSG_DONTWAIT);
+    if (s->next_in / (uint64_t)s->in->stripes % DELAY_ACKS_EVERY == 0)
+        hp_medium_delay_acks(&s->medium);
 }
 
 /* Takes what one read brings. Returns 1 if something moved. */
@@ -325,11 +354,11 @@ receive_once(hp_stripe *s)
     struct iovec places[HP_RECEIVER_PLACES];
     hp_post *post = awaited(s);
     int count = hp_receiver_places(&s->receiver, post, places);
-    ssize_t got = count > 0 ? read_into(s->fd, places, count) : 0;
+    ssize_t got = count > 0 ? hp_medium_read(&s->medium, places, count) : 0;
     if (count == 0 && !post)
         return 0;
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-        s->readable = 0;
+    if (got < 0 && !is_over(s, errno)) {
+        s->readable &= s->medium.shm != NULL;
         return 0;
     }
     if (count > 0 && got <= 0) {
@@ -338,6 +367,7 @@ receive_once(hp_stripe *s)
         return 1;
     }
     s->heard = 1;
+    wake_peer(s);
     hp_received what = hp_receiver_take(&s->receiver, post, (size_t)got, &s->in->error);
     received(s, post, &what);
     return 1;
@@ -367,9 +397,15 @@ receive(hp_stripe *s)
 static int
 take(hp_stripe *s)
 {
-    if (!s->in)
-        return read_idle(s);
-    return s->in->state == HP_LINK_FAULT ? 0 : receive(s);
+    int moved = !s->in || (s->medium.shm && s->readable) ? read_controls(s) : 0;
+    return !s->in || s->in->state == HP_LINK_FAULT ? moved : receive(s) | moved;
+}
+
+/* Whether the direction that has posts may bring something. */
+static int
+may_read(hp_stripe *s)
+{
+    return awaited(s) || s->readable || s->in->polled || hp_medium_has_bytes(&s->medium);
 }
 
 /* --- both --- */
@@ -379,22 +415,23 @@ send_once(hp_stripe *s)
 {
     hp_post *post = to_send(s);
     ssize_t n;
-    if (hp_control_waits(&s->control) && !s->in_body)
+    if (hp_control_waits(&s->control) && (!s->in_body || s->medium.shm))
         write_control(s);
     if (!post || !may_send(s) || (s->blocked && --s->blocked > 0))
         return 0;
     if (!s->in_body)
         load_head(s, post);
     n = write_post(s, post);
+    int number = errno;
     if (n >= 0) {
         sent(s, post, (size_t)n);
+        wake_peer(s);
         return 1;
     }
-    if (errno == EAGAIN)
-        s->blocked = TRY_AGAIN;
-    else if (errno != EINTR) {
-        int number = errno;
-        for (int reads = 0; reads < DRAIN_BYTES / IDLE_BYTES && take(s) && !s->eof; reads++)
+    if (number == EAGAIN)
+        s->blocked = s->medium.shm ? 0 : TRY_AGAIN; /* to look at memory costs no system call */
+    if (is_over(s, number)) {
+        for (int reads = 0; reads < DRAIN_BYTES / IDLE_BYTES && take(s) && !s->medium.eof; reads++)
             ; /* the peer's ABORT may still lie in the receive queue */
         lost(s, number);
         return 1;
@@ -406,7 +443,7 @@ static int
 move_out(hp_stripe *s)
 {
     int moved = send_once(s);
-    if ((s->readable || s->out->polled) && !s->eof)
+    if ((s->readable || s->out->polled || (s->in && s->medium.shm && may_read(s))) && !s->medium.eof)
         moved |= take(s);
     return moved;
 }
@@ -414,50 +451,44 @@ move_out(hp_stripe *s)
 static int
 move_in(hp_stripe *s)
 {
-    if (hp_control_waits(&s->control) && !s->blocked && !s->in_body)
+    if (hp_control_waits(&s->control) && !s->blocked && (!s->in_body || s->medium.shm))
         write_control(s);
-    return awaited(s) || s->readable || s->in->polled ? receive(s) : 0;
+    return may_read(s) ? take(s) : 0;
 }
 
 int
 hp_stripe_move(hp_stripe *s, const hp_link *link)
 {
-    if (s->eof || s->shut || link->state == HP_LINK_FAULT)
+    if (s->medium.eof || s->medium.shut || link->state == HP_LINK_FAULT)
         return 0;
+    hp_medium_awake(&s->medium);
     return link == s->out ? move_out(s) : move_in(s);
-}
-
-/*
- * In the middle of a payload the thread need not wake for every packet: the sender's socket delivers the rest, the
- * end of the connection wakes it whatever is set, and the driver polls all links from time to time anyway.
- */
-static void
-set_wake(hp_stripe *s)
-{
-    uint32_t left = hp_receiver_body_left(&s->receiver, awaited(s));
-    int wake_at = left == 0 ? 1 : left < WAKE_BYTES ? (int)left : WAKE_BYTES;
-    if (wake_at != s->wake_at && (s->wake_at || wake_at > 1))
-        hp_sock_wake_at(s->fd, wake_at);
-    s->wake_at = wake_at;
 }
 
 void
 hp_stripe_arm(hp_stripe *s)
 {
-    /* without a post one head is read ahead; then TCP's window holds the sender back */
+    /* without a post one head is read ahead; then TCP's window, or the full ring, holds the sender back */
     int full = s->in && !awaited(s) && hp_receiver_is_full(&s->receiver);
-    int writes = (may_send(s) && to_send(s)) || hp_control_waits(&s->control);
-    if (s->in && !s->eof && !s->shut)
-        set_wake(s);
-    hp_watch_set(s->watch, s->eof || s->shut ? 0 : (full ? 0 : HP_READ) | (writes ? HP_WRITE : 0));
+    hp_post *post = may_send(s) ? to_send(s) : NULL;
+    uint32_t left = hp_receiver_body_left(&s->receiver, awaited(s));
+    int shares = s->medium.shm != NULL, writes = (post && !shares) || hp_control_waits(&s->control);
+    if (s->medium.eof || s->medium.shut) {
+        hp_watch_set(s->watch, 0);
+        return;
+    }
+    uint32_t bytes = !s->in || (full && shares) ? 0 : left ? left : 1;
+    if (hp_medium_await(&s->medium, bytes, !post ? 0 : s->in_body ? post->bytes - s->body_at + 1 : 1))
+        hp_loop_wake(s->loop); /* there is something to move after all */
+    hp_watch_set(s->watch, s->medium.over ? 0 : (full && !shares ? 0 : HP_READ) | (writes ? HP_WRITE : 0));
 }
 
 void
 hp_stripe_shut(hp_stripe *s)
 {
-    if (!s->shut)
-        shutdown(s->fd, SHUT_WR);
-    s->shut = 1;
+    if (!s->medium.shut)
+        shutdown(s->medium.fd, SHUT_WR);
+    s->medium.shut = 1;
     hp_watch_set(s->watch, 0);
 }
 
@@ -471,11 +502,11 @@ hp_stripe_closed(hp_stripe *s)
     uint8_t bytes[4096];
     ssize_t n = 1;
     int unacknowledged = 1;
-    for (size_t reads = 0; !s->eof && n > 0 && reads < DRAIN_BYTES / sizeof(bytes); reads++)
-        n = recv(s->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+    for (size_t reads = 0; !s->medium.eof && n > 0 && reads < DRAIN_BYTES / sizeof(bytes); reads++)
+        n = recv(s->medium.fd, bytes, sizeof(bytes), MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-        s->eof = 1;
-    return s->eof || (ioctl(s->fd, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged == 0);
+        s->medium.eof = 1;
+    return s->medium.eof || (ioctl(s->medium.fd, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged == 0);
 }
 
 const hp_frame *
@@ -497,40 +528,19 @@ hp_stripe_is_fresh(const hp_stripe *s)
 int
 hp_stripe_has_ended(const hp_stripe *s)
 {
-    return s->eof;
+    return s->medium.eof;
 }
 
-hp_tcp_path
-hp_stripe_path(const hp_stripe *s)
+hp_medium *
+hp_stripe_medium(hp_stripe *s)
 {
-    return hp_tcp_path_of(s->fd, s->one_address);
-}
-
-uint64_t
-hp_stripe_silence(hp_stripe *s, uint64_t now)
-{
-    hp_tcp_look look = s->eof || s->shut ? (hp_tcp_look){0} : hp_tcp_look_at(s->fd);
-    hp_tcp_silence_note(&s->silence, &look, now);
-    return hp_tcp_silence_lasts(&s->silence, now);
-}
-
-int
-hp_stripe_is_heard(const hp_stripe *s, uint64_t within)
-{
-    return !s->eof && !s->shut && hp_tcp_is_heard(s->fd, within);
-}
-
-uint32_t
-hp_stripe_lost_size(const hp_stripe *s, uint64_t now)
-{
-    hp_tcp_look look = s->eof || s->shut ? (hp_tcp_look){0} : hp_tcp_look_at(s->fd);
-    return hp_tcp_silence_may_be_size(&s->silence, &look, now) ? look.mss : 0;
+    return &s->medium;
 }
 
 void
 hp_stripe_cut(hp_stripe *s)
 {
-    if (s->silence.since && !s->eof)
+    if (s->medium.silence.since && !s->medium.eof)
         lost(s, ETIMEDOUT);
 }
 
@@ -540,6 +550,6 @@ hp_stripe_free(hp_stripe *s)
     if (!s)
         return;
     hp_watch_free(s->watch);
-    hp_socket_close(s->fd);
+    hp_medium_end(&s->medium);
     free(s);
 }

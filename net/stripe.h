@@ -4,13 +4,16 @@
  * and payload, in one system call. It receives header and payload the same way, straight to their place, and compares
  * every header with the awaited one before the bytes are used. Control frames go between data frames; a direction
  * without a link carries nothing else.
+ *
+ * Between two processes that share memory (shm.h) the posts move through that, and the connection carries control frames
+ * only. It wakes the other process, and its end is the end of the stripe, once what lies in memory is read.
  */
 #ifndef HP_STRIPE_H
 #define HP_STRIPE_H
 
 #include "net/link_state.h"
 #include "net/loop.h"
-#include "net/tcp_path.h"
+#include "net/medium.h"
 
 /*
  * Takes fd over, for the link and for its twin, if it has one. number: this stripe's index k; it carries posts k, k + K
@@ -26,11 +29,8 @@ int hp_stripe_closed(hp_stripe *stripe); /* 1: the peer has all that was written
 const hp_frame *hp_stripe_unposted(hp_stripe *stripe); /* see hp_link_unposted */
 int hp_stripe_is_fresh(const hp_stripe *stripe);       /* the peer has dialled it, and no byte has arrived */
 int hp_stripe_has_ended(const hp_stripe *stripe);      /* end of file or reset */
-hp_tcp_path hp_stripe_path(const hp_stripe *stripe);
-/* As hp_link_silence, hp_link_cut. */
-uint64_t hp_stripe_silence(hp_stripe *stripe, uint64_t now);
-int hp_stripe_is_heard(const hp_stripe *stripe, uint64_t within);    /* as hp_link_is_heard */
-uint32_t hp_stripe_lost_size(const hp_stripe *stripe, uint64_t now); /* as hp_link_lost_size */
+hp_medium *
+hp_stripe_medium(hp_stripe *stripe); /* its measures; and memory that it may be given before any post moves */
 void hp_stripe_cut(hp_stripe *stripe);
 
 void hp_stripe_free(hp_stripe *stripe);

@@ -437,7 +437,7 @@ hp_vitals_put(uint8_t out[HP_VITALS_BYTES], const hp_vitals *vitals)
     p = put64(p, vitals->entries);
     p = put64(p, vitals->entered);
     p = put64(p, vitals->entered_error);
-    put32(p, vitals->rtt);
+    put32(put32(p, vitals->rtt), vitals->shares);
 }
 
 int
@@ -457,6 +457,7 @@ hp_vitals_get(hp_vitals *vitals, const uint8_t *in, size_t n)
     vitals->entered = take64(&c);
     vitals->entered_error = take64(&c);
     vitals->rtt = take32(&c);
+    vitals->shares = take32(&c);
     return whole(&c);
 }
 

@@ -37,7 +37,12 @@
 
 enum { HP_HOST_TEXT = 64, HP_AGREE_MAX = 2048, HP_WORLD_MAX = 65536, HP_REPORT_BYTES = 72, HP_COUNT_BYTES = 8 };
 enum { HP_NAME_TEXT = 64 }; /* room for a name, and the end of the string */
-enum { HP_REFUSAL_BYTES = 4 + HP_ABORT_BYTES, HP_LOSS_BYTES = 16, HP_VITALS_BYTES = 14 * 8 + 4, HP_WAITING_BYTES = 40 };
+enum {
+    HP_REFUSAL_BYTES = 4 + HP_ABORT_BYTES,
+    HP_LOSS_BYTES = 16,
+    HP_VITALS_BYTES = 14 * 8 + 2 * 4,
+    HP_WAITING_BYTES = 40
+};
 enum { HP_FOUND_BYTES = 4 };
 enum { HP_CALL_NAME_BYTES = 1 + HP_CALL_NAME_TEXT - 1 };
 enum { HP_QUESTION_BYTES = 8, HP_ANSWER_BYTES = 16 };
@@ -105,6 +110,7 @@ typedef struct hp_vitals {
     uint64_t delivery_rate;                   /* bytes/s to the next rank; 0: unknown */
     uint64_t entries, entered, entered_error; /* by the server's clock */
     uint32_t rtt;                             /* us to the next rank; 0: unknown */
+    uint32_t shares;                          /* 1: memory with the next rank; 0: TCP carries the data */
 } hp_vitals;
 
 /* A ring connection of this rank has ended without a LEAVE or an ABORT. */

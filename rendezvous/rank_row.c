@@ -219,7 +219,10 @@ fill_rates(const hp_table_view *v, int rank, hp_row *row)
     snprintf(row->cell[IN], HP_CELL, "%.2f", rates.received / 1e9);
     snprintf(row->cell[WAITED], HP_CELL, "%.0f%% %s", rates.waited * 100,
              rates.waited < 0.005 ? "" : reasons[rates.most]);
-    snprintf(row->cell[RESENT], HP_CELL, "%llu", (unsigned long long)h->last.retransmits);
+    if (h->last.shares)
+        snprintf(row->cell[RESENT], HP_CELL, "memory");
+    else
+        snprintf(row->cell[RESENT], HP_CELL, "%llu", (unsigned long long)h->last.retransmits);
 }
 
 void
@@ -333,6 +336,7 @@ add_counters(const hp_table_view *v, const hp_history *h, hp_json *json)
     hp_json_count(json, "retransmits", c->retransmits);
     hp_json_count(json, "round_trip_us", c->rtt);
     hp_json_count(json, "delivery_rate", c->delivery_rate);
+    hp_json_text(json, "medium", c->shares ? "memory" : "tcp");
     hp_json_close(json);
 }
 

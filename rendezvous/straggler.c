@@ -131,7 +131,8 @@ hp_straggler_link_of(const hp_history *histories, int from, int to, hp_span span
                           .share = hp_history_rates(&histories[from], span, now).share[HP_WAIT_LINK],
                           .rate = last->delivery_rate,
                           .retransmits = last->retransmits,
-                          .rtt = last->rtt};
+                          .rtt = last->rtt,
+                          .shares = last->shares != 0};
 }
 
 hp_slow_link

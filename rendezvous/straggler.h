@@ -30,6 +30,7 @@ typedef struct hp_slow_link {
     uint64_t rate;        /* bytes/s as TCP has delivered last; 0: unknown */
     uint64_t retransmits; /* since the beginning */
     uint32_t rtt;         /* us; 0: unknown */
+    int shares;           /* 1: it leads through memory, and TCP has nothing to say of it */
 } hp_slow_link;
 
 /*

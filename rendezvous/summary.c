@@ -83,16 +83,16 @@ const char *
 hp_summary_link(const hp_roster *r, const hp_slow_link *link, char *out, size_t size)
 {
     const hp_member *from = &r->ring.members[link->from], *to = &r->ring.members[link->to];
-    char rate[64] = "", round_trip[64] = "", bytes[32];
+    char rate[64] = "", round_trip[64] = "", sent[64] = " through memory", bytes[32];
     if (link->rate)
         snprintf(rate, sizeof(rate), ", %s/s", print_bytes((double)link->rate, bytes));
     if (link->rtt)
         snprintf(round_trip, sizeof(round_trip), ", round trip %.2f ms", link->rtt / 1e3);
-    snprintf(out, size,
-             "slowest link: rank %d (%s) to rank %d (%s)%s%s, %llu segment%s sent again, waited for %.0f%% of "
-             "the time",
-             link->from, from->host, link->to, to->host, rate, round_trip, (unsigned long long)link->retransmits,
-             link->retransmits == 1 ? "" : "s", link->share * 100);
+    if (!link->shares)
+        snprintf(sent, sizeof(sent), ", %llu segment%s sent again", (unsigned long long)link->retransmits,
+                 link->retransmits == 1 ? "" : "s");
+    snprintf(out, size, "slowest link: rank %d (%s) to rank %d (%s)%s%s%s, waited for %.0f%% of the time", link->from,
+             from->host, link->to, to->host, rate, round_trip, sent, link->share * 100);
     return out;
 }
 

@@ -112,6 +112,7 @@ class Stats(ctypes.Structure):
         ("entered_error_ns", c_uint64),
         ("clock_offset_ns", c_int64),
         ("clock_error_ns", c_uint64),
+        ("shares_memory", c_int32),
     ]
 
 

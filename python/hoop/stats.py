@@ -14,7 +14,7 @@ class Stats:
     """What a rank knows of its operations and waits; hoop_comm_stats(3) defines every figure. Times are nanoseconds.
 
     Those of the present: outside_ns, slowest_rank (-1: none), rtt_us, delivery_rate, clock_offset_ns, clock_error_ns
-    (None: the clocks were not compared). All others count since the communicator was made.
+    (None: the clocks were not compared), shares_memory (data to the next rank passes through memory). All others count since the communicator was made.
     """
 
     operations: int
@@ -37,6 +37,7 @@ class Stats:
     entered_error_ns: int
     clock_offset_ns: int
     clock_error_ns: Optional[int]
+    shares_memory: bool
 
 
 def stats_of(struct: _Struct) -> Stats:
@@ -44,4 +45,5 @@ def stats_of(struct: _Struct) -> Stats:
     figures = {name: getattr(struct, name) for name, *_ in _Struct._fields_ if name != "size"}
     if figures["clock_error_ns"] == _UNKNOWN:
         figures["clock_error_ns"] = None
+    figures["shares_memory"] = bool(figures["shares_memory"])
     return Stats(**figures)

@@ -375,7 +375,7 @@ test_refusals(void)
     dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &keys, 20 * HP_SEC);
     wait_for(&candidate);
     is_int(HOOP_ERR_VERSION, candidate.result.error.code, "no common version");
-    ok(strstr(candidate.result.error.text, "speaks version 4 of hoop's protocol, this rank version 5 to 6") != NULL,
+    ok(strstr(candidate.result.error.text, "speaks version 5 of hoop's protocol, this rank version 6 to 7") != NULL,
        "%s", candidate.result.error.text);
     hang_up(&candidate);
     is_int(0, house.entered, "nobody entered");

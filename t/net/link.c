@@ -456,24 +456,31 @@ test_unanswered(void)
 int
 main(void)
 {
+    enum { MEDIA = 3 };
+    static const uint32_t media[MEDIA] = {0, HP_SHM_LEAST, 4096};
     static const char *const ways[WAYS] = {"nobody", "the sender", "the receiver", "both"};
     plan_lazy();
     tap_limit(240);
-    for (int way = NOBODY; way < WAYS; way++)
-        test_cuts(way, ways[way]);
-    test_many_pieces();
-    test_late_post();
-    test_read_ahead();
-    for (int stripes = 1; stripes <= 4; stripes++)
-        test_stripes(stripes);
-    test_missing_stripe();
+    for (int medium = 0; medium < MEDIA; medium++) {
+        rig_shares = media[medium];
+        diag(rig_shares ? "over memory, in rings of %u bytes" : "over TCP", rig_shares);
+        for (int way = NOBODY; way < WAYS; way++)
+            test_cuts(way, ways[way]);
+        test_many_pieces();
+        test_late_post();
+        test_read_ahead();
+        for (int stripes = 1; stripes <= 4; stripes++)
+            test_stripes(stripes);
+        test_missing_stripe();
+        test_ticks();
+        test_ack_refused();
+    }
+    rig_shares = 0;
     test_delayed_acks();
     test_round_trip();
     test_full_socket();
-    test_ticks();
     test_ticks_unread();
     test_ticks_refused();
-    test_ack_refused();
     test_unanswered();
     return tap_failures() != 0;
 }

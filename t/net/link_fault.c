@@ -541,31 +541,38 @@ test_sigpipe(void)
 int
 main(void)
 {
+    enum { MEDIA = 3 };
+    static const uint32_t media[MEDIA] = {0, HP_SHM_LEAST, 4096};
     plan_lazy();
     tap_limit(240);
     tap_seed();
     signal(SIGPIPE, count_pipe);
-    for (in_pieces = 0; in_pieces < 2; in_pieces++) {
-        diag(in_pieces ? "what is awaited lies in pieces" : "what is awaited lies in one place");
-        test_other_frames();
-        test_mismatch_sentence();
-        test_flips(HP_FRAME_CALL | HP_FRAME_PAYLOAD_CRC, "head, call and payload");
-        test_flips(HP_FRAME_PAYLOAD_CRC, "head and payload");
-        test_flips(HP_FRAME_CALL, "head and call");
-        test_unchecked_payload();
-        test_garbage();
-        test_foreign_control();
-        test_ends();
-        test_abort();
-        test_abort_of_strangers();
+    for (int medium = 0; medium < MEDIA; medium++) {
+        rig_shares = media[medium];
+        diag(rig_shares ? "over memory, in rings of %u bytes" : "over TCP", rig_shares);
+        for (in_pieces = 0; in_pieces < 2; in_pieces++) {
+            diag(in_pieces ? "what is awaited lies in pieces" : "what is awaited lies in one place");
+            test_other_frames();
+            test_mismatch_sentence();
+            test_flips(HP_FRAME_CALL | HP_FRAME_PAYLOAD_CRC, "head, call and payload");
+            test_flips(HP_FRAME_PAYLOAD_CRC, "head and payload");
+            test_flips(HP_FRAME_CALL, "head and call");
+            test_unchecked_payload();
+            test_garbage();
+            test_foreign_control();
+            test_ends();
+            test_abort();
+            test_abort_of_strangers();
+        }
+        test_sender_sees_end();
+        test_abort_before_reset();
+        test_abort_within_a_frame();
+        test_leave();
+        test_leave_after_data();
+        test_closed();
+        test_stuck();
     }
-    test_sender_sees_end();
-    test_abort_before_reset();
-    test_abort_within_a_frame();
-    test_leave();
-    test_leave_after_data();
-    test_closed();
-    test_stuck();
+    rig_shares = 0;
     test_fresh();
     test_dialled_again();
     test_sigpipe();

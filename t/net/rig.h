@@ -14,6 +14,7 @@ typedef struct rig {
     hp_loop *loop;
     hp_link *out, *in; /* rank 0 sends to rank 1; NULL where the other end is bare */
     int bare;          /* the test's end of the connection, -1: none */
+    hp_shm *bare_shm;  /* and of the memory beside it; NULL: none */
     int in_fd;         /* the descriptor of the receiving link's last stripe; the link's */
     int kicks;
 } rig;
@@ -31,6 +32,9 @@ void rig_unlimited(void);
 
 /* SO_RCVBUF of the accepted end, the receiving link, of the next connections; 0: as the kernel has it. */
 extern int rig_receive_buffer;
+
+/* The next links share a memory with rings of so many bytes; 0: TCP carries the posts. */
+extern uint32_t rig_shares;
 
 /* The owner of the next links; NULL: as the belt's, they have none. */
 extern const hp_link_owner *rig_owner;
@@ -59,6 +63,9 @@ void rig_turn(rig *r);   /* moves the links, arms them, runs the loop without wa
 void rig_settle(rig *r); /* turns until nothing has moved for a while */
 int rig_until_done(rig *r, hp_link *link, uint64_t done); /* turns until link->done is there; 0: it never was */
 int rig_until_state(rig *r, const hp_link *link, hp_link_state state);
+
+/* Between these links, of which the first has dialled, or the test, as rig_shares says. */
+void rig_share(hp_link *dials, hp_link *accepts, int k, hp_shm **bare);
 
 /* The bytes that a sending link puts on the wire for one post. Returns their number. */
 size_t rig_record(const hp_frame *frame, const void *data, uint32_t bytes, uint8_t *wire, size_t room);

@@ -19,6 +19,7 @@ typedef struct ends {
     hp_loop *loop;
     hp_link *out[2], *in[2]; /* of each rank */
     int bare;                /* -1: none */
+    hp_shm *bare_shm;        /* beside it; NULL: none */
     int kicks;
 } ends;
 
@@ -46,6 +47,7 @@ connect_ends(ends *e, int bare)
     else
         attach(e, 0, fd[0]);
     attach(e, 1, fd[1]);
+    rig_share(bare ? NULL : e->out[0], e->in[1], 0, &e->bare_shm);
 }
 
 static void
@@ -71,6 +73,7 @@ end(ends *e, int turn)
     }
     if (e->bare >= 0)
         close(e->bare);
+    hp_shm_free(e->bare_shm);
     hp_loop_free(e->loop);
     rig_unlimited();
 }
@@ -293,14 +296,20 @@ test_unposted(void)
 int
 main(void)
 {
+    enum { MEDIA = 3 };
+    static const uint32_t media[MEDIA] = {0, HP_SHM_LEAST, 4096};
     tap_limit(240);
     plan_lazy();
-    test_cuts();
-    test_long();
-    test_who_begins();
-    test_replaced();
-    test_ends();
-    test_control();
-    test_unposted();
+    for (int medium = 0; medium < MEDIA; medium++) {
+        rig_shares = media[medium];
+        diag(rig_shares ? "over memory, in rings of %u bytes" : "over TCP", rig_shares);
+        test_cuts();
+        test_long();
+        test_who_begins();
+        test_replaced();
+        test_ends();
+        test_control();
+        test_unposted();
+    }
     return 0;
 }

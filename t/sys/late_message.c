@@ -137,6 +137,7 @@ main(void)
     party_open(&p);
     setenv("HOOP_WARN_AFTER_MS", "600", 1);
     party_expect(&p, 2, late, NULL, 60, "a receive that waits says so");
+    setenv("HOOP_SHM", "0", 1); /* memory would hold all */
     setenv("HOOP_RCVBUF", "16384", 1);
     setenv("HOOP_OP_TIMEOUT_MS", "12000", 1);
     if (pipe(ends) || pipe(ends + 2))

@@ -230,6 +230,7 @@ main(void)
     static const int all_here[] = {1, 1, 1}, apart[] = {0, 1, 0};
     tap_limit(240);
     plan(5);
+    setenv("HOOP_SHM", "0", 1); /* TCP connections are looked at */
     setenv("HOOP_DEBUG", "info", 1);
     party_open(&p);
     test_crowds();

@@ -343,22 +343,28 @@ await_receive(int rank, int size, void *arg)
     return !good;
 }
 
-/* --- TCP --- */
+/* --- TCP, and memory --- */
 
 static int
 measure(int rank, int size, void *arg)
 {
     enum { N = 1 << 18 };
     static float x[N];
+    int shares = arg != NULL, good = 1;
+    (void)rank, (void)size;
+    setenv("HOOP_SHM", shares ? "1" : "0", 1);
     hoop_comm *comm = party_join(0);
-    int good = 1;
-    (void)rank, (void)size, (void)arg;
     for (int i = 0; i < 10; i++)
         good = good && hoop_allreduce(x, x, N, HOOP_FLOAT32, HOOP_SUM, comm) == HOOP_SUCCESS;
     party_nap(1.1);
     hoop_barrier(comm); /* reads them */
     hoop_stats s = ask(comm);
-    good = good && between("round trip", 1, s.rtt_us, 30000000) && between("rate", 1000, s.delivery_rate, UINT64_MAX);
+    good = good && is("medium", (uint64_t)shares, (uint64_t)s.shares_memory);
+    if (shares)
+        good = good && is("round trip", 0, s.rtt_us) && is("rate", 0, s.delivery_rate);
+    else
+        good =
+            good && between("round trip", 1, s.rtt_us, 30000000) && between("rate", 1000, s.delivery_rate, UINT64_MAX);
     hoop_barrier(comm);
     hoop_comm_destroy(comm);
     return !good;
@@ -397,7 +403,7 @@ measure_straggler(int rank, int size, void *arg)
     }
     hoop_stats s = ask(comm);
     good = good && between("clock's error", 1, s.clock_error_ns, UINT64_MAX - 1) &&
-           between("round trip", 1, s.rtt_us, UINT32_MAX) && between("rate", 1, s.delivery_rate, UINT64_MAX);
+           is("medium", 1, (uint64_t)s.shares_memory);
     hoop_comm_destroy(comm);
     return !good;
 }
@@ -541,7 +547,7 @@ int
 main(void)
 {
     static const int ranks[] = {2, 3, 5};
-    plan(30);
+    plan(31);
     sizes_of_the_struct();
     party_open(&p);
     for (int i = 0; i < 3; i++) {
@@ -555,6 +561,7 @@ main(void)
     party_expect(&p, 2, await_full_link, NULL, LIMIT, "a rank that takes nothing any more");
     party_expect(&p, 2, await_receive, NULL, LIMIT, "a receive that comes late");
     party_expect(&p, 3, measure, NULL, LIMIT, "TCP's figures");
+    party_expect(&p, 3, measure, &p, LIMIT, "no figures of TCP where memory carries the data");
     party_expect(&p, 2, compare_clocks, NULL, LIMIT, "clocks are compared with the server's");
     party_expect(&p, 3, measure_straggler, NULL, LIMIT, "the figures of a rank that never waits long");
     party_expect(&p, 2, ask_after_failure, NULL, LIMIT, "a failed communicator");

@@ -76,6 +76,7 @@ proxy_stand_before(proxy *x, int door)
     before_me = &x->door[door];
     snprintf(text, sizeof(text), "127.0.0.1:%d", atomic_load(&before_me->port));
     setenv("HOOP_ADVERTISE", text, 1);
+    setenv("HOOP_SHM", "0", 1); /* memory would pass by */
 }
 
 /* --- connections that lead nowhere --- */

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* medium: see medium.h. */
+#include "net/medium.h"
+
+#include "net/sock.h"
+#include "net/socket.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+enum { WAKE_BYTES = 128 << 10 };
+
+void
+hp_medium_begin(hp_medium *m, int fd)
+{
+    *m = (hp_medium){.fd = fd, .one_address = hp_sock_has_one_address(fd)};
+}
+
+void
+hp_medium_end(hp_medium *m)
+{
+    hp_socket_close(m->fd);
+    hp_shm_free(m->shm);
+}
+
+/* --- bytes --- */
+
+/* A full ring, or an empty one, is as a connection that would block, until that has ended. */
+static ssize_t
+write_shared(hp_medium *m, const struct iovec *places, int n)
+{
+    ssize_t put = m->over ? 0 : hp_pipe_write(&m->shm->out, places, n);
+    m->wakes |= put > 0 && hp_pipe_wakes_reader(&m->shm->out);
+    errno = put < 0 ? EBADMSG : !m->over ? EAGAIN : m->number ? m->number : EPIPE;
+    return put > 0 ? put : -1;
+}
+
+static ssize_t
+read_shared(hp_medium *m, const struct iovec *places, int n)
+{
+    ssize_t got = hp_pipe_read(&m->shm->in, places, n);
+    m->wakes |= got > 0 && hp_pipe_wakes_writer(&m->shm->in);
+    errno = got < 0 ? EBADMSG : m->over ? m->number : EAGAIN;
+    return got > 0 || (got == 0 && m->over && !m->number) ? got : -1;
+}
+
+ssize_t
+hp_medium_write(hp_medium *m, const struct iovec *places, int n)
+{
+    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)places, .msg_iovlen = (size_t)n};
+    if (m->shm)
+        return write_shared(m, places, n);
+    if (n == 1)
+        return send(m->fd, places[0].iov_base, places[0].iov_len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return sendmsg(m->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+ssize_t
+hp_medium_read(hp_medium *m, const struct iovec *places, int n)
+{
+    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)places, .msg_iovlen = (size_t)n};
+    if (m->shm)
+        return read_shared(m, places, n);
+    if (n == 1)
+        return recv(m->fd, places[0].iov_base, places[0].iov_len, MSG_DONTWAIT);
+    return recvmsg(m->fd, &message, MSG_DONTWAIT);
+}
+
+int
+hp_medium_has_bytes(hp_medium *m)
+{
+    return m->shm && (m->over || hp_pipe_has_bytes(&m->shm->in));
+}
+
+/* --- sleep --- */
+
+/*
+ * In the middle of a payload the thread need not wake for every packet: the sender's socket delivers the rest, the
+ * end of the connection wakes it whatever is set, and the driver polls all links from time to time anyway.
+ */
+static void
+set_wake(hp_medium *m, uint32_t bytes)
+{
+    int wake_at = bytes < WAKE_BYTES ? (int)bytes : WAKE_BYTES;
+    if (wake_at != m->wake_at && (m->wake_at || wake_at > 1))
+        hp_sock_wake_at(m->fd, wake_at);
+    m->wake_at = wake_at;
+}
+
+int
+hp_medium_await(hp_medium *m, uint32_t n, uint32_t room)
+{
+    int ready = 0;
+    if (!m->shm) {
+        if (n)
+            set_wake(m, n);
+        return 0;
+    }
+    if (n)
+        ready |= m->over || hp_pipe_await_bytes(&m->shm->in, n);
+    if (room)
+        ready |= hp_pipe_await_room(&m->shm->out, room);
+    m->wishes = n || room;
+    return ready;
+}
+
+void
+hp_medium_awake(hp_medium *m)
+{
+    if (m->wishes && m->shm->in.counts)
+        hp_pipe_awake_reader(&m->shm->in);
+    if (m->wishes && m->shm->out.counts)
+        hp_pipe_awake_writer(&m->shm->out);
+    m->wishes = 0;
+}
+
+/* --- the connection --- */
+
+void
+hp_medium_delay_acks(const hp_medium *m)
+{
+    if (m->one_address && !m->shm)
+        hp_sock_delay_acks(m->fd);
+}
+
+hp_tcp_path
+hp_medium_path(const hp_medium *m)
+{
+    return m->shm ? (hp_tcp_path){0} : hp_tcp_path_of(m->fd, m->one_address);
+}
+
+static hp_tcp_look
+look(const hp_medium *m)
+{
+    return m->eof || m->shut ? (hp_tcp_look){0} : hp_tcp_look_at(m->fd);
+}
+
+uint64_t
+hp_medium_silence(hp_medium *m, uint64_t now)
+{
+    hp_tcp_look seen = look(m);
+    hp_tcp_silence_note(&m->silence, &seen, now);
+    return hp_tcp_silence_lasts(&m->silence, now);
+}
+
+int
+hp_medium_is_heard(const hp_medium *m, uint64_t within)
+{
+    return !m->eof && !m->shut && hp_tcp_is_heard(m->fd, within);
+}
+
+uint32_t
+hp_medium_lost_size(const hp_medium *m, uint64_t now)
+{
+    hp_tcp_look seen = look(m);
+    return hp_tcp_silence_may_be_size(&m->silence, &seen, now) ? seen.mss : 0;
+}

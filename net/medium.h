@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * medium: what carries the bytes of a stripe: its TCP connection, or memory beside that (shm.h). Writes and reads are as
+ * sendmsg and recvmsg on a socket that does not block. Its measures are of the connection.
+ */
+#ifndef HP_MEDIUM_H
+#define HP_MEDIUM_H
+
+#include "net/shm.h"
+#include "net/tcp_path.h"
+
+typedef struct hp_medium {
+    int fd;
+    hp_shm *shm;      /* NULL: the bytes go over the connection */
+    int eof;          /* end of file or reset: nothing more comes */
+    int shut;         /* this side writes and reads nothing more */
+    int over, number; /* the connection beside the memory has ended, with this errno or 0 */
+    int wakes;        /* the peer sleeps, and what was moved since is what it waits for: it is to be woken */
+    int wishes;       /* the peer may be asked to wake this process */
+    int one_address;  /* of both ends of the connection */
+    int wake_at;      /* SO_RCVLOWAT; 0: the kernel's default */
+    hp_tcp_silence silence;
+} hp_medium;
+
+void hp_medium_begin(hp_medium *medium, int fd); /* takes fd over */
+void hp_medium_end(hp_medium *medium);
+
+/* Returns bytes, 0 at the end, or -1 with errno: EAGAIN; EBADMSG if the peer has spoilt the memory; or what has happened. */
+ssize_t hp_medium_write(hp_medium *medium, const struct iovec *places, int n);
+ssize_t hp_medium_read(hp_medium *medium, const struct iovec *places, int n);
+
+int hp_medium_has_bytes(hp_medium *medium); /* memory has some, or its end is to be seen; 0 for a connection */
+
+/*
+ * Before a sleep: memory asks for a wake-up when so many bytes have come, or have room; 0: none are awaited. Returns 1 if
+ * they are there already. A connection is told how many bytes it need not wake for. hp_medium_awake takes that back.
+ */
+int hp_medium_await(hp_medium *medium, uint32_t bytes, uint32_t room);
+void hp_medium_awake(hp_medium *medium);
+
+/*
+ * After a pause the kernel acknowledges each small frame by a segment of its own, for ever: on one host that takes a tenth
+ * of a small operation. Between hosts this is left as it is: it costs little there, and shows the round trip.
+ */
+void hp_medium_delay_acks(const hp_medium *medium);
+
+/* As hp_link_path, hp_link_silence, hp_link_is_heard, hp_link_lost_size. */
+hp_tcp_path hp_medium_path(const hp_medium *medium);
+uint64_t hp_medium_silence(hp_medium *medium, uint64_t now);
+int hp_medium_is_heard(const hp_medium *medium, uint64_t within);
+uint32_t hp_medium_lost_size(const hp_medium *medium, uint64_t now);
+
+#endif

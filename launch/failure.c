@@ -2,7 +2,6 @@
 /* failure: see failure.h. Only hp_failure_report writes anything. */
 #include "launch/failure.h"
 
-#include "launch/diag.h"
 #include "launch/xalloc.h"
 
 #include <stdio.h>

@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "base/wire.h"
 #include "flight/sweep.h"
-#include "launch/knock.h"
 #include "launch/lease.h"
 #include "launch/rank_env.h"
 #include "launch/ranks.h"

@@ -125,7 +125,7 @@ downward lib hoop bootstrap wait collective serve sendrecv alltoallv message_cal
     channel attach slot belt work pair arrivals matching place schedule plan blocks
 downward launch agent ranks start_error run silence inspection host job_server failure recorders agent_conn \
     mapping options rank_env allocation local_addr hostfile output screen stdin terminal affinity \
-    knock lease rank_exit spec agent_msg write_queue signals spawn options.def xalloc
+    lease rank_exit spec agent_msg write_queue signals spawn options.def xalloc
 downward top flight screen servers
 downward perf run data memory report options stats collectives
 

@@ -295,13 +295,6 @@ hp_hosts_of(const hp_hosts *hosts, int rank)
     return NULL;
 }
 
-const char *
-hp_hosts_name_of(const hp_hosts *hosts, int rank)
-{
-    const hp_host *host = hp_hosts_of(hosts, rank);
-    return host ? host->name : NULL;
-}
-
 hp_process
 hp_hosts_process(const hp_hosts *hosts, int rank, uint32_t pid)
 {

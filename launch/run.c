@@ -318,7 +318,8 @@ static const char *
 host_of(void *arg, int rank)
 {
     const hp_run *run = arg;
-    return hp_hosts_name_of(&run->hosts, rank);
+    const hp_host *host = hp_hosts_of(&run->hosts, rank);
+    return host ? host->name : NULL;
 }
 
 static hp_process

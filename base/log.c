@@ -74,22 +74,16 @@ hp_log_prefix(const char *prefix)
     pthread_mutex_unlock(&mutex);
 }
 
-static const char *
-level_name(int level)
-{
-    return level == HP_LOG_WARN ? "WARN" : level == HP_LOG_INFO ? "INFO" : "TRACE";
-}
-
 /* The caller holds the mutex. */
 static void
 emit(int level, const char *text, unsigned dropped)
 {
     char line[LINE_MAX_BYTES + PREFIX_BYTES + 64];
     char note[48] = "";
+    const char *name = level == HP_LOG_WARN ? "WARN" : level == HP_LOG_INFO ? "INFO" : "TRACE";
     if (dropped > 0)
         snprintf(note, sizeof(note), " (and %u more like it, not shown)", dropped);
-    snprintf(line, sizeof(line), "%s%shoop %s %s%s", log_prefix, log_prefix[0] ? " " : "", level_name(level), text,
-             note);
+    snprintf(line, sizeof(line), "%s%shoop %s %s%s", log_prefix, log_prefix[0] ? " " : "", name, text, note);
     hp_text_tame(line, strlen(line), 0);
     if (!log_fn || inside) {
         hp_line_writer_put(&standard_error, line);

@@ -12,9 +12,9 @@
  */
 #include "base/clock.h"
 #include "base/dtype.h"
-#include "gpu/cuda_memory.h"
 #include "gpu/gpu.h"
 #include "hoop.h"
+#include "t/tools/cuda_device.h"
 #include "t/tools/type_named.h"
 
 #include <dlfcn.h>

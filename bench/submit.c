@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "gpu/cuda_memory.h"
 #include "gpu/gpu.h"
+#include "t/tools/cuda_device.h"
 
 #include <errno.h>
 #include <poll.h>

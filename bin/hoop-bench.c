@@ -7,24 +7,18 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static int
-print_version(void)
-{
-    char gpu[256] = "";
-    hoop_gpu_describe(gpu, sizeof(gpu));
-    return printf("hoop-bench %s\nGPU: %s\n", hoop_version(), gpu) < 0;
-}
-
 int
 main(int argc, char **argv)
 {
     perf_run run = {.report = {.argc = argc, .argv = argv}};
-    char why[256];
+    char why[256], gpu[256] = "";
     int wanted = perf_options_read(&run.options, argc, argv, why, sizeof(why));
     if (wanted == PERF_HELP)
         return fputs(perf_options_help(), stdout) < 0;
-    if (wanted == PERF_VERSION)
-        return print_version();
+    if (wanted == PERF_VERSION) {
+        hoop_gpu_describe(gpu, sizeof(gpu));
+        return printf("hoop-bench %s\nGPU: %s\n", hoop_version(), gpu) < 0;
+    }
     if (wanted == PERF_LIST) {
         perf_options_list();
         return 0;

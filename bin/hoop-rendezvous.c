@@ -37,6 +37,7 @@ typedef struct settings {
 
 static hp_loop *loop;
 static volatile sig_atomic_t stop;
+static hp_line_writer standard_output = {.fd = STDOUT_FILENO}, standard_error = {.fd = STDERR_FILENO};
 
 static const char help[] = "Usage: hoop-rendezvous [options]\n"
                            "Rendezvous server for the ranks of hoop jobs. hooprun has its own; this program is for\n"
@@ -166,21 +167,10 @@ find_address(hp_addr *addr, const settings *s, hoop_error *error)
     return hp_addr_parse(addr, text, error);
 }
 
-static void
-catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
-
 /* The server waits for nobody who should read a line: jobs need it. */
 static void
 say(void *arg, const char *line)
 {
-    static hp_line_writer standard_output = {.fd = STDOUT_FILENO};
     (void)arg;
     hp_line_writer_put(&standard_output, line);
 }
@@ -189,7 +179,6 @@ say(void *arg, const char *line)
 static void
 warn(void *arg, const char *line)
 {
-    static hp_line_writer standard_error = {.fd = STDERR_FILENO};
     char text[500];
     (void)arg;
     snprintf(text, sizeof(text), "hoop-rendezvous: %s", line);
@@ -199,6 +188,7 @@ warn(void *arg, const char *line)
 static int
 serve(const settings *s, hp_secret *secret)
 {
+    struct sigaction action = {.sa_handler = on_signal};
     char listening[HP_ADDR_TEXT], range[HP_VALUE_TEXT] = "";
     hoop_error error;
     hp_server_options options = {.mode = s->mode, .log = say, .warn = warn, .secret = secret, .asked = 1};
@@ -217,7 +207,10 @@ serve(const settings *s, hp_secret *secret)
         hp_err_sys(&error, HOOP_ERR_SYSTEM, errno, "cannot make an event loop");
         return complain(&error);
     }
-    catch_signals();
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
     hp_server *server = hp_server_new(loop, &options, &error);
     hp_wipe(secret, sizeof(*secret)); /* the server has a copy */
     if (!server) {

@@ -128,16 +128,6 @@ show_remote(const top_choice *c)
 }
 
 static int
-ask_remote(const top_choice *c)
-{
-    hoop_error error;
-    int opened = hp_top_remote_open(&remote, c->address, c->secret_file, c->job, &error) == HOOP_SUCCESS;
-    int status = opened ? show_remote(c) : complain(&error);
-    hp_top_remote_close(&remote);
-    return status;
-}
-
-static int
 show(const top_choice *c)
 {
     hp_buffer text = {0};
@@ -173,6 +163,7 @@ main(int argc, char **argv)
     static const hp_option_kind kinds[] = {{'s', "file", "FILE"}, {'c', "hidden", ""}, {0}};
     static const char letters[] = ":hV";
     top_choice c = {0};
+    hoop_error error;
     char wrong[256];
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, letters, options, NULL)) != -1;)
@@ -199,8 +190,12 @@ main(int argc, char **argv)
         return EXIT_USAGE;
     }
     c.address = argv[optind];
-    if (c.address)
-        return ask_remote(&c);
+    if (c.address) {
+        int opened = hp_top_remote_open(&remote, c.address, c.secret_file, c.job, &error) == HOOP_SUCCESS;
+        int status = opened ? show_remote(&c) : complain(&error);
+        hp_top_remote_close(&remote);
+        return status;
+    }
     if (c.job || c.secret_file) {
         fprintf(stderr,
                 "hoop-top: --job and --secret-file go with an ADDRESS, or --job with --flight; see hoop-top --help\n");

@@ -7,8 +7,8 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "gpu/cuda_context.h"
-#include "gpu/cuda_image.h"
 #include "gpu/cuda_launch.h"
 #include "gpu/cuda_memtype.h"
 #include "gpu/cuda_queue.h"
@@ -64,15 +64,6 @@ owns(const void *ptr)
 
 /* --- which device --- */
 
-static int
-local_rank(void)
-{
-    const char *text = getenv("LOCAL_RANK");
-    char *end = NULL;
-    long rank = text ? strtol(text, &end, 10) : 0;
-    return !text || end == text || *end != '\0' || rank < 0 || rank > INT_MAX ? 0 : (int)rank;
-}
-
 static hoop_result
 count_devices(const hp_cuda_driver *driver, int *count, hoop_error *error)
 {
@@ -84,7 +75,8 @@ count_devices(const hp_cuda_driver *driver, int *count, hoop_error *error)
 static hoop_result
 configured_device(const hp_cuda_driver *driver, int *ordinal, hoop_error *error)
 {
-    int count = 0;
+    const char *local = getenv("LOCAL_RANK");
+    int count = 0, local_rank = 0;
     int wanted = current_options().device;
     hoop_result result = count_devices(driver, &count, error);
     if (result != HOOP_SUCCESS)
@@ -93,7 +85,9 @@ configured_device(const hp_cuda_driver *driver, int *ordinal, hoop_error *error)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "HOOP_CUDA_DEVICE is %d, but this process sees only %d GPU%s, counted from 0", wanted, count,
                           count == 1 ? "" : "s");
-    *ordinal = wanted >= 0 ? wanted : local_rank() % count;
+    if (local)
+        hp_number_parse_int(local, 0, INT_MAX, &local_rank); /* another text counts as 0 */
+    *ordinal = wanted >= 0 ? wanted : local_rank % count;
     return HOOP_SUCCESS;
 }
 
@@ -284,16 +278,6 @@ const hp_device_ops hp_cuda_ops = {
     .passed = hp_cuda_passed,
     .unmark = hp_cuda_unmark,
 };
-
-void
-hp_cuda_limits_of(const hp_device *base, hp_cuda_limits *limits)
-{
-    const hp_cuda_device *device = (const hp_cuda_device *)base;
-    limits->ordinal = device->ordinal;
-    limits->blocks = device->blocks;
-    limits->memory_ops = device->memory_ops;
-    snprintf(limits->name, sizeof(limits->name), "%s", device->name);
-}
 
 const char *
 hp_cuda_describe(char *out, size_t size)

@@ -21,12 +21,4 @@ hoop_result hp_cuda_ordinal(int *ordinal, hoop_error *error);
 /* One sentence: which GPU and driver, or why there is none. Starts nothing where no driver is installed. */
 const char *hp_cuda_describe(char *out, size_t size);
 
-/* Where commands run, and with how many blocks; for bench/ and the tests. */
-typedef struct hp_cuda_limits {
-    int ordinal, blocks;
-    int memory_ops; /* 1: streams use stream memory operations, 0: kernels of one thread in their place */
-    char name[64];
-} hp_cuda_limits;
-void hp_cuda_limits_of(const hp_device *device, hp_cuda_limits *limits);
-
 #endif

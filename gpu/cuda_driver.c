@@ -72,12 +72,6 @@ static _Atomic(hp_cu_ask_fn *) asker;           /* cuPointerGetAttributes, also 
 static _Atomic unsigned long long objects_seen; /* dlpi_adds when the driver was last searched for */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
-const char *
-hp_cuda_symbol(size_t index)
-{
-    return index < SYMBOLS ? symbols[index].name : NULL;
-}
-
 /* Under `loading`. */
 static hoop_result
 fill(void *handle, hoop_error *error)
@@ -96,16 +90,6 @@ fill(void *handle, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
-/* Under `loading`. */
-static void
-find_asker(void *handle)
-{
-    hp_cu_ask_fn *ask = NULL;
-    void *function = dlsym(handle, "cuPointerGetAttributes");
-    memcpy(&ask, &function, sizeof(ask));
-    atomic_store_explicit(&asker, ask, memory_order_release);
-}
-
 static hoop_result
 find(int flags, hoop_error *error)
 {
@@ -115,7 +99,10 @@ find(int flags, hoop_error *error)
         void *handle = dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL | flags);
         const char *why = !handle && flags == 0 ? dlerror() : NULL;
         if (handle) {
-            find_asker(handle);
+            hp_cu_ask_fn *ask = NULL;
+            void *function = dlsym(handle, "cuPointerGetAttributes");
+            memcpy(&ask, &function, sizeof(ask));
+            atomic_store_explicit(&asker, ask, memory_order_release);
             result = fill(handle, error);
         } else {
             result = hp_err_set(error, HOOP_ERR_UNSUPPORTED,
@@ -134,21 +121,16 @@ hp_cuda_no_device(hoop_error *error)
                       "the CUDA driver shows no GPU, so arrays must be in host memory; is CUDA_VISIBLE_DEVICES empty?");
 }
 
-static hoop_result
-start(hoop_error *error)
-{
-    hp_cu_result result = table.init(0);
-    return result == HP_CU_NO_DEVICE
-               ? hp_cuda_no_device(error)
-               : hp_cuda_check(error, result, "cuInit", "starting CUDA (does nvidia-smi work here?)");
-}
-
 hoop_result
 hp_cuda_load(const hp_cuda_driver **driver, hoop_error *error)
 {
     hoop_result result = find(0, error);
-    if (result == HOOP_SUCCESS)
-        result = start(error);
+    if (result == HOOP_SUCCESS) {
+        hp_cu_result started = table.init(0);
+        result = started == HP_CU_NO_DEVICE
+                     ? hp_cuda_no_device(error)
+                     : hp_cuda_check(error, started, "cuInit", "starting CUDA (does nvidia-smi work here?)");
+    }
     *driver = result == HOOP_SUCCESS ? &table : NULL;
     return result;
 }

@@ -109,9 +109,6 @@ hoop_result hp_cuda_no_device(hoop_error *error);
  */
 hp_cu_ask_fn *hp_cuda_present(void);
 
-/* The symbols that the table takes from libcuda.so.1, in order; NULL past the end. For the stand-in's test. */
-const char *hp_cuda_symbol(size_t index);
-
 /*
  * HOOP_ERR_CUDA and the sentence "<call> failed while <doing>: <driver's name for the error> (<its text>)". An
  * hp_cu_result of 0 is HOOP_SUCCESS and leaves *error alone.

@@ -3,7 +3,6 @@
 #include "gpu/cuda_launch.h"
 
 #include "base/err.h"
-#include "gpu/cuda_image.h"
 #include "gpu/cuda_kernel.h"
 
 #include <stdio.h>

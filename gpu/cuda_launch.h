@@ -8,6 +8,10 @@
 
 #include "gpu/cuda_internal.h"
 
+/* The compiled kernels as bytes of the library (fatbin.S); the size is 0 in a build without nvcc. */
+extern const unsigned char hp_fatbin[];
+extern const uint64_t hp_fatbin_size;
+
 /* Loads the compiled kernels into the current context; the opposite. */
 hoop_result hp_cuda_kernels_load(hp_cuda_device *device, hoop_error *error);
 void hp_cuda_kernels_unload(hp_cuda_device *device);

@@ -216,12 +216,12 @@ run_through_float(const hp_arith *arith, const hp_command *command)
     }
 }
 
-/* A piece of src[source], held at `from`, to dst[destination]: verbatim if the types are the same. */
+/* A piece of the other source, held at `from`, to dst[destination]: verbatim if the types are the same. */
 static void
-put_piece(const hp_arith *arith, const hp_command *command, int destination, size_t index, int source, const void *from,
+put_piece(const hp_arith *arith, const hp_command *command, int destination, size_t index, const void *from,
           size_t count)
 {
-    hoop_dtype in = type_of(command, &command->src[source]);
+    hoop_dtype in = type_of(command, &command->src[1 - destination]);
     hoop_dtype out = type_of(command, &command->dst[destination]);
     void *to = at(command, &command->dst[destination], index);
     float values[PIECE_FLOATS];
@@ -242,8 +242,8 @@ run_exchange(const hp_arith *arith, const hp_command *command)
         size_t count = smaller(PIECE_FLOATS, command->count - i);
         memcpy(a, at(command, &command->src[0], i), bytes_of(command, &command->src[0], count));
         memcpy(b, at(command, &command->src[1], i), bytes_of(command, &command->src[1], count));
-        put_piece(arith, command, 0, i, 1, b, count);
-        put_piece(arith, command, 1, i, 0, a, count);
+        put_piece(arith, command, 0, i, b, count);
+        put_piece(arith, command, 1, i, a, count);
     }
 }
 

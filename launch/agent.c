@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "base/wire.h"
 #include "flight/sweep.h"
-#include "launch/knock.h"
 #include "launch/lease.h"
 #include "launch/rank_env.h"
 #include "launch/ranks.h"
@@ -47,7 +46,20 @@ enum { PIECE = 64 * 1024, HIGH_WATER = 512 * 1024, LOW_WATER = 128 * 1024, SECRE
 /* At its end: how often it looks whether the launcher's side has its last words. */
 #define ARRIVAL_LOOK (10 * HP_MS)
 
+/* What the agent does next. */
+typedef enum step { TAKE_SECRET, TAKE_SPEC, RUN_RANKS, END } step;
+
+/* What it knows of the launcher. */
+typedef enum launcher {
+    THERE,
+    PAUSED,  /* the launcher has stopped the ranks, then itself, and is silent until it continues them */
+    GONE,    /* nothing more comes, and nothing is read there */
+    DESERTED /* so it seems: the lease is over; what the launcher would hear of the end now is not the cause */
+} launcher;
+
 typedef struct agent {
+    step step;
+    launcher launcher;
     hp_loop *loop;
     hp_buffer in;
     hp_watch *in_watch;
@@ -63,12 +75,8 @@ typedef struct agent {
     hp_ranks *ranks;
     hp_flight_claim claim;  /* the recorders of its ranks are its own to collect */
     char own_dir[PATH_MAX]; /* where this program lies */
-    int launcher_gone;
-    int has_pinged; /* the launcher says now and then that it lives, */
-    int paused;     /* except while it has stopped the ranks, and then itself */
-    int deserted;   /* the lease is over; what the launcher would hear of the end now is not the cause */
+    int has_pinged;         /* the launcher says now and then that it lives */
     int recorders_sent;
-    int over;
 } agent;
 
 /* --- to the launcher --- */
@@ -77,7 +85,7 @@ static void
 push(void *arg)
 {
     agent *a = arg;
-    if (a->deserted)
+    if (a->launcher == DESERTED)
         hp_buffer_drop(&a->out.buffer, hp_buffer_size(&a->out.buffer));
     hp_write_queue_push(&a->out);
     if (!a->ranks)
@@ -104,10 +112,8 @@ static void
 started(void *arg, int rank, int pid)
 {
     agent *a = arg;
-    uint8_t payload[8];
-    hp_put32(payload, (uint32_t)rank);
-    hp_put32(payload + 4, (uint32_t)pid);
-    hp_agent_msg_put(&a->out.buffer, HP_MSG_STARTED, payload, sizeof(payload), NULL, 0);
+    const uint32_t words[] = {(uint32_t)rank, (uint32_t)pid};
+    hp_agent_msg_put_words(&a->out.buffer, HP_MSG_STARTED, words, 2);
     push(a);
 }
 
@@ -140,11 +146,8 @@ static void
 stopped(void *arg, int rank, int pid, int is_stopped)
 {
     agent *a = arg;
-    uint8_t payload[12];
-    hp_put32(payload, (uint32_t)rank);
-    hp_put32(payload + 4, (uint32_t)pid);
-    hp_put32(payload + 8, (uint32_t)is_stopped);
-    hp_agent_msg_put(&a->out.buffer, HP_MSG_STOPPED, payload, sizeof(payload), NULL, 0);
+    const uint32_t words[] = {(uint32_t)rank, (uint32_t)pid, (uint32_t)is_stopped};
+    hp_agent_msg_put_words(&a->out.buffer, HP_MSG_STOPPED, words, 3);
     push(a);
 }
 
@@ -153,7 +156,7 @@ static void
 look(void *arg)
 {
     agent *a = arg;
-    if (a->ranks && !a->over && !a->launcher_gone && hp_buffer_size(&a->out.buffer) == 0)
+    if (a->step == RUN_RANKS && a->launcher < GONE && hp_buffer_size(&a->out.buffer) == 0)
         hp_ranks_look(a->ranks);
     hp_timer_set(a->look, LOOK);
 }
@@ -170,7 +173,7 @@ static void
 put_recorders(agent *a)
 {
     const char *job = getenv("HOOP_JOB");
-    if (job && !a->launcher_gone)
+    if (job && a->launcher < GONE)
         hp_recorders_put(&a->out.buffer, job);
 }
 
@@ -191,7 +194,7 @@ ended(void *arg)
     send_recorders(a);
     hp_agent_msg_put(&a->out.buffer, HP_MSG_DONE, NULL, 0, NULL, 0);
     push(a);
-    a->over = 1;
+    a->step = END;
 }
 
 static void
@@ -201,20 +204,21 @@ fail(agent *a, int status, const char *text)
     hp_put32(head, (uint32_t)status);
     hp_agent_msg_put(&a->out.buffer, HP_MSG_FAIL, head, sizeof(head), text, strlen(text));
     push(a);
-    a->over = 1;
+    a->step = END;
 }
 
 /* --- from the launcher --- */
 
+/* as: GONE or DESERTED. */
 static void
-lose_launcher(agent *a)
+lose_launcher(agent *a, launcher as)
 {
-    if (a->launcher_gone)
+    if (a->launcher >= GONE)
         return;
-    a->launcher_gone = 1;
+    a->launcher = as;
     hp_watch_set(a->in_watch, 0);
     if (!a->ranks)
-        a->over = 1;
+        a->step = END;
     else
         hp_ranks_stop(a->ranks, ORPHAN_GRACE);
 }
@@ -230,16 +234,15 @@ end_lease(agent *a)
             "%s\n",
             (double)(now - a->heard) / (double)HP_SEC,
             reached ? "is accepted (is hooprun stopped?)" : "is not answered either (is the network cut?)",
-            a->over ? "its ranks have ended" : "it ends its ranks");
-    a->deserted = 1;
-    lose_launcher(a);
+            a->step == END ? "its ranks have ended" : "it ends its ranks");
+    lose_launcher(a, DESERTED);
 }
 
 static void
 check_lease(void *arg)
 {
     agent *a = arg;
-    if (a->launcher_gone)
+    if (a->launcher >= GONE)
         return;
     hp_lease_word word = hp_lease_judge(&a->lease, a->heard, a->knock.answered, hp_loop_now(a->loop));
     if (word == HP_LEASE_OVER) {
@@ -268,7 +271,9 @@ start_ranks(agent *a)
     hp_agent_msg_put32(&a->out.buffer, HP_MSG_LEASE, ms);
     push(a);
     a->ranks = hp_ranks_start(a->loop, &a->spec, a->secret_fd, a->own_dir, &owner, &start_error);
-    if (!a->ranks)
+    if (a->ranks)
+        a->step = RUN_RANKS;
+    else
         fail(a, start_error.status, start_error.text);
     close(a->secret_fd);
     a->secret_fd = -1;
@@ -280,7 +285,7 @@ handle(agent *a, const hp_agent_msg *msg)
 {
     hoop_error error;
     int signal;
-    if (!a->ranks) {
+    if (a->step == TAKE_SPEC) {
         if (hp_spec_take(&a->spec, msg, &error) != HOOP_SUCCESS)
             fail(a, 1, error.text);
         else if (a->spec.complete)
@@ -291,10 +296,9 @@ handle(agent *a, const hp_agent_msg *msg)
     case HP_MSG_STDIN: hp_ranks_stdin(a->ranks, msg->payload, msg->size); break;
     case HP_MSG_STDIN_END: hp_ranks_stdin_end(a->ranks); break;
     case HP_MSG_SIGNAL:
-        /* A launcher that stops the ranks stops itself next (Ctrl-Z), and is silent until it continues them. */
         signal = (int)(hp_get32(msg->payload) & 63);
         if (signal == SIGSTOP || signal == SIGCONT)
-            a->paused = signal == SIGSTOP;
+            a->launcher = signal == SIGSTOP ? PAUSED : THERE;
         hp_ranks_signal(a->ranks, signal);
         break;
     case HP_MSG_WINDOW: hp_ranks_resize(a->ranks, hp_winsize_take(msg)); break;
@@ -312,7 +316,7 @@ handle(agent *a, const hp_agent_msg *msg)
         send_recorders(a);
         hp_ranks_stop(a->ranks, hp_get32(msg->payload) * HP_MS);
         break;
-    default: lose_launcher(a); /* a second spec: not our launcher */
+    default: lose_launcher(a, GONE); /* a second spec: not our launcher */
     }
 }
 
@@ -328,8 +332,10 @@ take_secret(agent *a)
         a->secret_fd = hp_secret_memfd(&secret, &error);
     hp_wipe(&secret, sizeof(secret));
     hp_buffer_drop(&a->in, SECRET_LINE);
-    if (a->secret_fd >= 0 && fcntl(a->secret_fd, F_SETFD, FD_CLOEXEC) == 0)
+    if (a->secret_fd >= 0 && fcntl(a->secret_fd, F_SETFD, FD_CLOEXEC) == 0) {
+        a->step = TAKE_SPEC;
         return 1;
+    }
     if (a->secret_fd >= 0)
         hp_err_sys(&error, HOOP_ERR_SYSTEM, errno, "cannot keep the secret's descriptor to itself");
     fail(a, 1, error.text);
@@ -342,11 +348,11 @@ take_messages(agent *a)
     hp_agent_msg msg;
     hoop_error error;
     int got;
-    if (a->secret_fd < 0 && !a->ranks && !take_secret(a))
+    if (a->step == TAKE_SECRET && !take_secret(a))
         return;
-    while (!a->over && (got = hp_agent_msg_get(&a->in, HP_TO_AGENT, &msg, &error)) != 0) {
+    while (a->step != END && a->launcher < GONE && (got = hp_agent_msg_get(&a->in, HP_TO_AGENT, &msg, &error)) != 0) {
         if (got < 0) {
-            lose_launcher(a);
+            lose_launcher(a, GONE);
             return;
         }
         handle(a, &msg);
@@ -364,9 +370,9 @@ readable(void *arg, int ready)
         hp_buffer_grown(&a->in, (size_t)n);
         take_messages(a);
         a->heard = hp_loop_now(a->loop);
-        hp_timer_set(a->renewal, a->has_pinged && !a->paused ? a->lease.knock : HP_NEVER);
+        hp_timer_set(a->renewal, a->has_pinged && a->launcher != PAUSED ? a->lease.knock : HP_NEVER);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-        lose_launcher(a);
+        lose_launcher(a, GONE);
     }
 }
 
@@ -376,7 +382,7 @@ signalled(void *arg, int number)
 {
     agent *a = arg;
     if (number == SIGTERM)
-        lose_launcher(a);
+        lose_launcher(a, GONE);
     else if (a->ranks)
         hp_ranks_reap(a->ranks);
 }
@@ -462,11 +468,11 @@ hp_agent_main(void)
         return 1;
     }
     greet(&a);
-    while (!a.over || (!a.launcher_gone && is_on_its_way(&a))) {
-        hp_loop_run(a.loop, a.over ? ARRIVAL_LOOK : HP_NEVER);
+    while (a.step != END || (a.launcher < GONE && is_on_its_way(&a))) {
+        hp_loop_run(a.loop, a.step == END ? ARRIVAL_LOOK : HP_NEVER);
         if (a.out.broken)
-            lose_launcher(&a);
+            lose_launcher(&a, GONE);
     }
     close_agent(&a);
-    return a.deserted;
+    return a.launcher == DESERTED;
 }

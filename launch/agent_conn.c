@@ -128,10 +128,8 @@ take_messages(hp_agent_conn *c)
     hp_agent_msg msg;
     hoop_error error;
     int got = 0;
-    if (c->state == HP_AGENT_CONN_STARTING) {
-        if (!find_greeting(c))
-            return;
-    }
+    if (c->state == HP_AGENT_CONN_STARTING && !find_greeting(c))
+        return;
     if (c->state == HP_AGENT_CONN_STARTING && !c->protocol_error[0]) {
         c->state = HP_AGENT_CONN_GREETED;
         c->greeted = 1;
@@ -166,7 +164,7 @@ read_out(hp_agent_conn *c)
     return n > 0;
 }
 
-static int call(hp_agent_conn *c, hp_spawn_step *step);
+static int start(hp_agent_conn *c, hp_spawn_step *step);
 
 /* Whether the agent's program is missing: shells exit with 126 or 127 for that; other programs print its path. */
 static int
@@ -188,7 +186,8 @@ static int
 call_again(hp_agent_conn *c)
 {
     hp_spawn_step step;
-    if (!c->other || c->state != HP_AGENT_CONN_STARTING || c->in_fd < 0 || !program_missing(c))
+    if (!c->call.other || c->argv == c->call.other || c->state != HP_AGENT_CONN_STARTING || c->in_fd < 0 ||
+        !program_missing(c))
         return 0;
     close_end(&c->err_fd, &c->err_watch);
     hp_agent_conn_hang_up(c);
@@ -196,9 +195,8 @@ call_again(hp_agent_conn *c)
     hp_buffer_free(&c->err);
     keep_stderr(c);
     keep_banner(c, "", 0);
-    c->argv = c->other;
-    c->other = NULL;
-    return call(c, &step) == 0;
+    c->argv = c->call.other;
+    return start(c, &step) == 0;
 }
 
 static void
@@ -212,6 +210,7 @@ check_over(hp_agent_conn *c)
     if (call_again(c))
         return;
     c->state = HP_AGENT_CONN_OVER;
+    c->lacks_agent = program_missing(c);
     c->owner.over(c->owner.arg, c);
 }
 
@@ -252,9 +251,10 @@ watch(hp_agent_conn *c)
 }
 
 static int
-call(hp_agent_conn *c, hp_spawn_step *step)
+start(hp_agent_conn *c, hp_spawn_step *step)
 {
-    hp_spawn spawn = {.argv = c->argv, .fd = {-1, -1, -1, -1}, .session = c->local, .shielded = !c->local};
+    int local = c->call.local;
+    hp_spawn spawn = {.argv = c->argv, .fd = {-1, -1, -1, -1}, .session = local, .shielded = !local};
     hp_spawn_pipes p;
     free(c->command);
     c->command = hp_strings_join(c->argv, SIZE_MAX);
@@ -264,7 +264,7 @@ call(hp_agent_conn *c, hp_spawn_step *step)
     spawn.fd[0] = p.in[0];
     spawn.fd[1] = p.out[1];
     spawn.fd[2] = p.err[1];
-    spawn.death_signal = c->local ? 0 : SIGTERM;
+    spawn.death_signal = local ? 0 : SIGTERM;
     c->pid = hp_spawn_start(&spawn, step);
     close(p.in[0]);
     close(p.out[1]);
@@ -278,23 +278,23 @@ call(hp_agent_conn *c, hp_spawn_step *step)
 }
 
 hp_agent_conn *
-hp_agent_conn_new(hp_loop *loop, const char *host, char *const *argv, char *const *other, int local,
-                  const hp_agent_conn_owner *owner, hoop_error *error)
+hp_agent_conn_new(hp_loop *loop, const hp_agent_call *call, const hp_agent_conn_owner *owner, hoop_error *error)
 {
     hp_agent_conn *c = hp_xcalloc(1, sizeof(*c));
     hp_spawn_step step;
-    *c = (hp_agent_conn){.loop = loop, .argv = argv, .other = other, .local = local, .owner = *owner};
+    *c = (hp_agent_conn){.loop = loop, .call = *call, .argv = call->argv, .owner = *owner};
     c->in_fd = c->out_fd = c->err_fd = -1;
     c->stderr_text = hp_xstrdup("");
     c->banner = hp_xstrdup("");
     c->timer = hp_xcheck(hp_timer_new(loop, reaped_long_ago, c));
-    if (call(c, &step) == 0)
+    if (start(c, &step) == 0)
         return c;
     if (step == HP_SPAWN_EXEC && errno == ENOENT)
         hp_err_set(error, HOOP_ERR_SYSTEM,
-                   "there is no program %s to reach %s with; install it, or name another with --rsh", argv[0], host);
+                   "there is no program %s to reach %s with; install it, or name another with --rsh", call->argv[0],
+                   call->host);
     else
-        hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot start %s for %s", argv[0], host);
+        hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot start %s for %s", call->argv[0], call->host);
     hp_agent_conn_free(c);
     return NULL;
 }
@@ -315,12 +315,6 @@ hp_agent_conn_free(hp_agent_conn *c)
 }
 
 /* --- the owner's side --- */
-
-int
-hp_agent_conn_lacks_agent(const hp_agent_conn *c)
-{
-    return c->state == HP_AGENT_CONN_OVER && program_missing(c);
-}
 
 void
 hp_agent_conn_push(hp_agent_conn *c)
@@ -367,4 +361,59 @@ hp_agent_conn_reaped(hp_agent_conn *c, pid_t pid, int status)
         hp_timer_set(c->timer, HP_SEC);
     check_over(c);
     return 1;
+}
+
+/* --- to the user --- */
+
+/* The command with `true` in place of the agent's two words, to be tried by hand; free() it. */
+static char *
+by_hand(const hp_agent_conn *c)
+{
+    size_t count = 0;
+    while (c->call.argv[count])
+        count++;
+    char *words = hp_strings_join(c->call.argv, count - 2), *line = hp_xasprintf("%s true", words);
+    free(words);
+    return line;
+}
+
+/* What the host has said. */
+static void
+quote(const hp_agent_conn *c, hp_output *output)
+{
+    hp_diag_quote(output, c->call.host, c->banner);
+    hp_diag_quote(output, c->call.host, c->stderr_text);
+}
+
+void
+hp_agent_conn_report_end(const hp_agent_conn *c, hp_output *output, int running)
+{
+    const char *host = c->call.host;
+    int status = c->wait_status, killed = WIFSIGNALED(status);
+    char *hand = by_hand(c);
+    char how[64];
+    snprintf(how, sizeof(how), killed ? "was killed by signal %d" : "ended with status %d",
+             killed ? WTERMSIG(status) : WEXITSTATUS(status));
+    if (c->protocol_error[0] != '\0')
+        hp_diag(output, "%s: %s; is it the same version of hoop?", host, c->protocol_error);
+    else if (c->lacks_agent)
+        hp_diag(output, "%s: hoop-launch not found (`%s` %s); install hoop there, or name its folder with --prefix DIR",
+                host, c->command, how);
+    else if (running >= 0)
+        hp_diag(output, "%s is lost: `%s` %s; stopping %d ranks", host, c->command, how, running);
+    else
+        hp_diag(output, "cannot start on %s: `%s` %s; to find the cause, run `%s` yourself", host, c->command, how,
+                hand);
+    quote(c, output);
+    free(hand);
+}
+
+void
+hp_agent_conn_report_silence(const hp_agent_conn *c, hp_output *output, double seconds)
+{
+    char *hand = by_hand(c);
+    hp_diag(output, "%s has not answered within %g s: `%s`; to find the cause, run `%s` yourself", c->call.host,
+            seconds, c->command, hand);
+    quote(c, output);
+    free(hand);
 }

@@ -7,11 +7,20 @@
 #define HP_LAUNCH_AGENT_CONN_H
 
 #include "launch/agent_msg.h"
+#include "launch/output.h"
 #include "launch/write_queue.h"
 
 #include <sys/types.h>
 
 typedef struct hp_agent_conn hp_agent_conn;
+
+/* How an agent is started. All of it must outlive the connection. */
+typedef struct hp_agent_call {
+    const char *host;   /* for messages */
+    char *const *argv;  /* the command; its last two words are the agent's */
+    char *const *other; /* run in its place if it fails before the greeting because the agent's program is not there */
+    int local;          /* the agent gets a session of its own */
+} hp_agent_call;
 
 typedef struct hp_agent_conn_owner {
     void *arg;
@@ -26,7 +35,7 @@ typedef enum hp_agent_conn_state {
     HP_AGENT_CONN_OVER      /* process reaped, pipes read to their end */
 } hp_agent_conn_state;
 
-/* For others to read: state to protocol_error. */
+/* For others to read: state to lacks_agent. */
 struct hp_agent_conn {
     hp_agent_conn_state state;
     char *command;              /* as one line */
@@ -34,10 +43,12 @@ struct hp_agent_conn {
     char seen_from[64];         /* this machine's address as the host sees it; "": unknown */
     int wait_status;            /* once it is over */
     char protocol_error[256];   /* why its messages were refused; "": they were not */
+    int lacks_agent;            /* it is over because the host has no hoop-launch */
     hp_write_queue out;         /* add messages to its buffer, then hp_agent_conn_push */
     hp_loop *loop;
-    char *const *argv, *const *other;
-    int local, greeted, paused;
+    hp_agent_call call;
+    char *const *argv; /* what runs: the call's command, or the other one */
+    int greeted, paused;
     hp_agent_conn_owner owner;
     pid_t pid;                 /* 0: reaped */
     int in_fd, out_fd, err_fd; /* of the agent; -1: hung up, or at their end */
@@ -46,20 +57,21 @@ struct hp_agent_conn {
     hp_buffer in, err; /* err: of its standard error, the end */
 };
 
-/*
- * Runs argv. If that fails before the greeting because the agent's program is not there, runs `other` (NULL: none).
- * Both must outlive the connection. local: the agent gets a session of its own. HOOP_ERR_SYSTEM: argv could not be
- * run.
- */
-hp_agent_conn *hp_agent_conn_new(hp_loop *loop, const char *host, char *const *argv, char *const *other, int local,
-                                 const hp_agent_conn_owner *owner, hoop_error *error);
+/* HOOP_ERR_SYSTEM: the command could not be run. */
+hp_agent_conn *hp_agent_conn_new(hp_loop *loop, const hp_agent_call *call, const hp_agent_conn_owner *owner,
+                                 hoop_error *error);
 
-int hp_agent_conn_lacks_agent(const hp_agent_conn *conn); /* over because the host has no hoop-launch */
 void hp_agent_conn_push(hp_agent_conn *conn);
 void hp_agent_conn_pause(hp_agent_conn *conn, int pause); /* 1: read nothing from it for now */
 void hp_agent_conn_hang_up(hp_agent_conn *conn);          /* closes its standard input: the agent ends its ranks */
 void hp_agent_conn_kill(hp_agent_conn *conn);             /* the process and its descendants on this machine */
 int hp_agent_conn_reaped(hp_agent_conn *conn, pid_t pid, int status); /* after waitpid; 1: it was this agent */
 void hp_agent_conn_free(hp_agent_conn *conn);
+
+/* Tells the user of an agent that has ended too early. running: ranks on all hosts, -1: none yet. */
+void hp_agent_conn_report_end(const hp_agent_conn *conn, hp_output *output, int running);
+
+/* Tells the user of an agent that has not answered for so long. */
+void hp_agent_conn_report_silence(const hp_agent_conn *conn, hp_output *output, double seconds);
 
 #endif

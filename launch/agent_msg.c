@@ -43,12 +43,6 @@ static const rule rules[] = {
     [HP_MSG_PONG] = {HP_TO_LAUNCHER, 8, 8},
 };
 
-static int
-known(uint8_t type)
-{
-    return (type >= HP_MSG_ENV && type <= HP_MSG_PING) || (type >= HP_MSG_STARTED && type <= HP_MSG_PONG);
-}
-
 void
 hp_agent_msg_put(hp_buffer *out, hp_agent_msg_type type, const void *a, size_t na, const void *b, size_t nb)
 {
@@ -63,9 +57,16 @@ hp_agent_msg_put(hp_buffer *out, hp_agent_msg_type type, const void *a, size_t n
 void
 hp_agent_msg_put32(hp_buffer *out, hp_agent_msg_type type, uint32_t value)
 {
-    uint8_t payload[4];
-    hp_put32(payload, value);
-    hp_agent_msg_put(out, type, payload, sizeof(payload), NULL, 0);
+    hp_agent_msg_put_words(out, type, &value, 1);
+}
+
+void
+hp_agent_msg_put_words(hp_buffer *out, hp_agent_msg_type type, const uint32_t *words, size_t n)
+{
+    uint8_t payload[4 * HP_AGENT_MSG_WORDS];
+    for (size_t i = 0; i < n; i++)
+        hp_put32(payload + 4 * i, words[i]);
+    hp_agent_msg_put(out, type, payload, 4 * n, NULL, 0);
 }
 
 int
@@ -75,18 +76,20 @@ hp_agent_msg_get(const hp_buffer *in, hp_agent_msg_side side, hp_agent_msg *msg,
     if (hp_buffer_size(in) < HP_AGENT_MSG_HEAD)
         return 0;
     uint32_t length = hp_get32(head);
-    if (!known(head[4]) || rules[head[4]].side != side || head[5] != 0 || head[6] != 0 || head[7] != 0) {
-        hp_err_set(error, HOOP_ERR_PROTOCOL, "received data that is not a hooprun message (type %u)", head[4]);
+    uint8_t type = head[4];
+    int known = (type >= HP_MSG_ENV && type <= HP_MSG_PING) || (type >= HP_MSG_STARTED && type <= HP_MSG_PONG);
+    if (!known || rules[type].side != side || head[5] != 0 || head[6] != 0 || head[7] != 0) {
+        hp_err_set(error, HOOP_ERR_PROTOCOL, "received data that is not a hooprun message (type %u)", type);
         return -1;
     }
-    if (length < rules[head[4]].least || length > rules[head[4]].most) {
-        hp_err_set(error, HOOP_ERR_PROTOCOL, "received a hooprun message of type %u that claims to have %u bytes",
-                   head[4], length);
+    if (length < rules[type].least || length > rules[type].most) {
+        hp_err_set(error, HOOP_ERR_PROTOCOL, "received a hooprun message of type %u that claims to have %u bytes", type,
+                   length);
         return -1;
     }
     if (hp_buffer_size(in) - HP_AGENT_MSG_HEAD < length)
         return 0;
-    *msg = (hp_agent_msg){.type = head[4], .payload = head + HP_AGENT_MSG_HEAD, .size = length};
+    *msg = (hp_agent_msg){.type = type, .payload = head + HP_AGENT_MSG_HEAD, .size = length};
     return 1;
 }
 

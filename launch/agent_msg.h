@@ -18,7 +18,7 @@
 #define HP_AGENT_MARK "HOOP-AGENT "
 #define HP_AGENT_GREETING HP_AGENT_MARK "8 " /* 8: the version of these messages */
 
-enum { HP_AGENT_MSG_HEAD = 8, HP_AGENT_MSG_MAX = 132 * 1024, HP_AGENT_MSG_TEXT = 64 * 1024 };
+enum { HP_AGENT_MSG_HEAD = 8, HP_AGENT_MSG_MAX = 132 * 1024, HP_AGENT_MSG_TEXT = 64 * 1024, HP_AGENT_MSG_WORDS = 4 };
 
 typedef enum hp_agent_msg_type {
     /* launcher to agent, in this order, the first eight as often as needed */
@@ -63,6 +63,9 @@ typedef enum hp_agent_msg_side { HP_TO_AGENT, HP_TO_LAUNCHER } hp_agent_msg_side
 /* Appends a message whose payload is `a` followed by `b`. */
 void hp_agent_msg_put(hp_buffer *out, hp_agent_msg_type type, const void *a, size_t na, const void *b, size_t nb);
 void hp_agent_msg_put32(hp_buffer *out, hp_agent_msg_type type, uint32_t value);
+
+/* The same with a payload of n words of 32 bits, at most HP_AGENT_MSG_WORDS. */
+void hp_agent_msg_put_words(hp_buffer *out, hp_agent_msg_type type, const uint32_t *words, size_t n);
 
 /*
  * The message at the front of `in`: 1 and *msg (valid until hp_agent_msg_done), 0 when more bytes are needed, -1 with

@@ -2,7 +2,6 @@
 /* failure: see failure.h. Only hp_failure_report writes anything. */
 #include "launch/failure.h"
 
-#include "launch/diag.h"
 #include "launch/xalloc.h"
 
 #include <stdio.h>
@@ -11,49 +10,11 @@
 #include <sys/wait.h>
 
 enum {
-    SHOWN_RECENTLY = 10, /* last lines are repeated if more than so many outputs came after them */
+    TAIL_BYTES = 2048,   /* of a rank's standard error are kept, */
+    TAIL_LINES = 10,     /* and so many lines of these repeated */
+    SHOWN_RECENTLY = 10, /* if more than so many outputs came after them */
     STATUS_NOT_LOADED = 127
 };
-
-/* --- the last lines of a stream --- */
-
-void
-hp_tail_add(hp_buffer *tail, const uint8_t *bytes, size_t n)
-{
-    if (n > HP_TAIL_BYTES) {
-        bytes += n - HP_TAIL_BYTES;
-        n = HP_TAIL_BYTES;
-    }
-    hp_xbuffer_add(tail, bytes, n);
-    size_t size = hp_buffer_size(tail);
-    if (size > HP_TAIL_BYTES)
-        hp_buffer_drop(tail, size - HP_TAIL_BYTES);
-}
-
-void
-hp_tail_each_line(const hp_buffer *tail, void (*fn)(void *arg, const char *line), void *arg)
-{
-    size_t size = hp_buffer_size(tail), begin = size, lines = 0;
-    const uint8_t *first = hp_buffer_first(tail);
-    while (begin > 0 && (first[begin - 1] != '\n' || begin == size || ++lines < HP_TAIL_LINES))
-        begin--;
-    if (size == 0)
-        return;
-    char *text = hp_xcalloc(size - begin + 1, 1);
-    memcpy(text, first + begin, size - begin);
-    for (size_t i = 0, start = 0, n = size - begin; i <= n; i++) {
-        if (i < n && text[i] != '\n') {
-            if ((unsigned char)text[i] < ' ' && text[i] != '\t')
-                text[i] = '?';
-            continue;
-        }
-        text[i] = '\0';
-        if (i > start)
-            fn(arg, text + start);
-        start = i + 1;
-    }
-    free(text);
-}
 
 /* --- which exit is the cause --- */
 
@@ -73,7 +34,12 @@ hp_failure_started(hp_failure *failure, int rank)
 void
 hp_failure_stderr(hp_failure *failure, int rank, const uint8_t *bytes, size_t n, uint64_t shown)
 {
-    hp_tail_add(&failure->rank[rank].tail, bytes, n);
+    hp_buffer *tail = &failure->rank[rank].tail;
+    size_t skip = n > TAIL_BYTES ? n - TAIL_BYTES : 0;
+    hp_xbuffer_add(tail, bytes + skip, n - skip);
+    size_t size = hp_buffer_size(tail);
+    if (size > TAIL_BYTES)
+        hp_buffer_drop(tail, size - TAIL_BYTES);
     failure->rank[rank].shown = shown;
 }
 
@@ -112,7 +78,8 @@ hp_failure_ring_failed(hp_failure *failure, const char *split, const hoop_error 
     free(failure->split);
     failure->ring = hp_xstrdup(cause->text);
     failure->split = split ? hp_xstrdup(split) : NULL;
-    failure->ring_rank = !split && may_follow(cause) ? cause->rank : -1;
+    failure->ring_rank = split ? -1 : cause->rank;
+    failure->ring_lost = may_follow(cause);
     failure->ring_judged = cause->code == HOOP_ERR_TIMEOUT || cause->code == HOOP_ERR_MISMATCH;
     failure->ring_worked = cause->phase == HOOP_PHASE_OPERATION;
 }
@@ -126,11 +93,11 @@ is_named(const hp_failure *failure, int rank)
     return failure->rank[rank].end.status != 0 && strstr(failure->ring, pid);
 }
 
-const hp_rank_exit *
-hp_failure_cause(const hp_failure *failure)
+static const hp_rank_exit *
+find_cause(const hp_failure *failure)
 {
     int named = failure->ring_rank;
-    if (named < 0 || named >= failure->size)
+    if (!failure->ring_lost || named < 0 || named >= failure->size)
         return &failure->first;
     for (int rank = 0; rank < failure->size && !is_named(failure, named); rank++)
         if (is_named(failure, rank))
@@ -138,58 +105,46 @@ hp_failure_cause(const hp_failure *failure)
     return failure->rank[named].end.status != 0 ? &failure->rank[named].end : &failure->first;
 }
 
-static int
-holds(const hp_buffer *tail, const char *text)
-{
-    size_t n = hp_buffer_size(tail);
-    return n > 0 && memmem(hp_buffer_first(tail), n, text, strlen(text));
-}
-
 /*
  * Whether the reason adds something: it is more than that this rank was lost, and about an operation or not in the
- * rank's own words. A verdict on the ranks' calls may begin with the rank that waits.
+ * rank's own words. A verdict on the ranks' calls may be about the rank that waits.
  */
 static int
 ring_tells_more(const hp_failure *failure)
 {
-    char itself[32];
-    int n = snprintf(itself, sizeof(itself), "rank %d (", failure->first.rank);
-    return failure->ring &&
-           (failure->split || failure->ring_judged || strncmp(failure->ring, itself, (size_t)n) != 0) &&
-           (failure->ring_worked || !holds(&failure->rank[failure->first.rank].tail, failure->ring));
+    int rank = failure->first.rank;
+    const hp_buffer *tail = &failure->rank[rank].tail;
+    size_t n = hp_buffer_size(tail);
+    if (!failure->ring || (!failure->ring_judged && failure->ring_rank == rank))
+        return 0;
+    return failure->ring_worked || n == 0 || !memmem(hp_buffer_first(tail), n, failure->ring, strlen(failure->ring));
 }
 
 /* --- the report --- */
 
-typedef struct repeat {
-    hp_output *output;
-    int rank;
-} repeat;
-
-static void
-repeat_line(void *arg, const char *line)
+/* The last lines of a stream as text, with control bytes replaced; free() it. */
+static char *
+last_lines(const hp_buffer *tail)
 {
-    const repeat *r = arg;
-    char *text = hp_xasprintf("[%d] %s", r->rank, line);
-    hp_output_say(r->output, text);
-    free(text);
+    size_t size = hp_buffer_size(tail), begin = size, lines = 0;
+    const uint8_t *first = hp_buffer_first(tail);
+    while (begin > 0 && (first[begin - 1] != '\n' || begin == size || ++lines < TAIL_LINES))
+        begin--;
+    char *text = hp_xcalloc(size - begin + 1, 1);
+    for (size_t i = begin; i < size; i++)
+        text[i - begin] = first[i] < ' ' && first[i] != '\t' && first[i] != '\n' ? '?' : (char)first[i];
+    return text;
 }
 
-/* The loader's complaint among the last lines: LD_LIBRARY_PATH of this machine does not reach other hosts. */
 static void
-look_for_missing_library(void *arg, const char *line)
+repeat_lines(hp_output *output, int rank, char *text)
 {
-    int *missing = arg;
-    *missing |= strstr(line, "error while loading shared libraries: libhoop") != NULL;
-}
-
-static int
-lacks_library(const hp_failure *failure)
-{
-    int missing = 0;
-    if (hp_exit_status(failure->first.status) == STATUS_NOT_LOADED)
-        hp_tail_each_line(&failure->rank[failure->first.rank].tail, look_for_missing_library, &missing);
-    return missing;
+    char *rest;
+    for (const char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char *labelled = hp_xasprintf("[%d] %s", rank, line);
+        hp_output_say(output, labelled);
+        free(labelled);
+    }
 }
 
 void
@@ -198,15 +153,18 @@ hp_failure_report(hp_failure *failure, hp_output *output, int hidden)
     if (failure->reported)
         return;
     failure->reported = 1;
-    failure->first = *hp_failure_cause(failure);
+    failure->first = *find_cause(failure);
     const hp_failure_rank *rank = &failure->rank[failure->first.rank];
-    repeat r = {output, failure->first.rank};
-    char *sentence = hp_rank_exit_sentence(&failure->first, failure->running);
+    char *lines = last_lines(&rank->tail), *sentence = hp_rank_exit_sentence(&failure->first, failure->running);
     hp_diag(output, "%s", sentence);
     free(sentence);
+    /* The loader's complaint: LD_LIBRARY_PATH of this machine does not reach other hosts. */
+    int missing = hp_exit_status(failure->first.status) == STATUS_NOT_LOADED &&
+                  strstr(lines, "error while loading shared libraries: libhoop");
     if (hidden || hp_output_shown(output) - rank->shown > SHOWN_RECENTLY)
-        hp_tail_each_line(&rank->tail, repeat_line, &r);
-    if (lacks_library(failure))
+        repeat_lines(output, failure->first.rank, lines);
+    free(lines);
+    if (missing)
         hp_diag(output, "%s did not find hoop's library: name the folder where hoop is installed there, --prefix DIR",
                 failure->first.host);
     if (ring_tells_more(failure))

@@ -10,17 +10,11 @@
 #include "launch/output.h"
 #include "launch/rank_exit.h"
 
-/* The last lines of a stream, bounded. */
-enum { HP_TAIL_BYTES = 2048, HP_TAIL_LINES = 10 };
-void hp_tail_add(hp_buffer *tail, const uint8_t *bytes, size_t n);
-/* Calls fn with each of the last lines, without its newline, NUL-terminated and with control bytes replaced. */
-void hp_tail_each_line(const hp_buffer *tail, void (*fn)(void *arg, const char *line), void *arg);
-
 typedef struct hp_failure_rank {
     int running;
     hp_rank_exit end; /* .status 0: it has not failed */
     uint64_t shown;   /* hp_output_shown after its last standard error */
-    hp_buffer tail;   /* of its standard error */
+    hp_buffer tail;   /* the end of its standard error */
 } hp_failure_rank;
 
 typedef struct hp_failure {
@@ -30,7 +24,8 @@ typedef struct hp_failure {
     char *ring;         /* why the ring failed, in the rendezvous server's words; NULL: it has not */
     char *split;        /* which ring: 'split 1 colour 0 "dp"', whose ranks have other numbers; NULL: the job's */
     int ring_worked;    /* the ring was up and failed in an operation */
-    int ring_rank;      /* the rank that it lost, as the ring numbers it; -1: it failed for another reason */
+    int ring_rank;      /* whom the sentence is about, as the job's ring numbers it; -1: nobody, or it is a split's */
+    int ring_lost;      /* the ring has lost this rank */
     int ring_judged;    /* the server judged by the ranks' calls: its sentence names the culprit and stays */
     int reported;
 } hp_failure;
@@ -52,14 +47,9 @@ void hp_failure_ring_failed(hp_failure *failure, const char *split, const hoop_e
 int hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended);
 
 /*
- * The failure that caused the others: that of the rank that the ring has lost, if its end is known, because a rank
- * that fails for this reason may end before it; else the first one.
- */
-const hp_rank_exit *hp_failure_cause(const hp_failure *failure);
-
-/*
- * Reports the failure that caused the others, and makes it the first, once: the sentence, the rank's last lines if they
- * are not on the screen (hidden: they went to a file), and why the ring failed. The reason comes last because the rank
+ * Reports the failure that caused the others, and makes it the first, once. That is the one of the rank that the ring has
+ * lost, if its end is known, because a rank that fails for this reason may end before it; else the first one. The report
+ * is the sentence, the rank's last lines if they are not on the screen (hidden: they went to a file), and why the ring failed. The reason comes last because the rank
  * that exits first is often not to blame; it is left out where it only repeats what the rank itself said while joining.
  */
 void hp_failure_report(hp_failure *failure, hp_output *output, int hidden);

@@ -36,19 +36,6 @@ rank_of(const hp_host *host, uint32_t rank)
 }
 
 static void
-exited(hp_host *host, int rank, const uint8_t *bytes)
-{
-    uint32_t cause = hp_get32(bytes + 20);
-    const hp_rank_exit ended = {.rank = rank,
-                                .pid = (int)hp_get32(bytes + 4),
-                                .host = host->name,
-                                .status = (int)hp_get32(bytes + 8),
-                                .ms = hp_get64(bytes + 12),
-                                .cause = cause <= HP_EXIT_CPU_TIME ? cause : HP_EXIT_UNKNOWN};
-    host->all->owner.exited(host->all->owner.arg, host, &ended);
-}
-
-static void
 take_rank_message(hp_host *host, const hp_agent_msg *msg)
 {
     const hp_hosts_owner *owner = &host->all->owner;
@@ -56,19 +43,26 @@ take_rank_message(hp_host *host, const hp_agent_msg *msg)
     int rank = rank_of(host, hp_get32(bytes));
     if (rank < 0)
         return;
-    if (msg->type == HP_MSG_EXIT)
-        host->all->process[rank].ended = 1;
-    if (msg->type == HP_MSG_STARTED)
+    if (msg->type == HP_MSG_STARTED) {
         owner->started(owner->arg, host, rank, hp_get32(bytes + 4));
-    else if (msg->type == HP_MSG_STOPPED)
+    } else if (msg->type == HP_MSG_STOPPED) {
         host->all->process[rank] =
             (hp_rank_process){.pid = hp_get32(bytes + 4),
                               .state = hp_get32(bytes + 8) ? HP_PROCESS_STOPPED : HP_PROCESS_RUNS,
                               .told = hp_loop_now(host->all->loop)};
-    else if (msg->type == HP_MSG_OUTPUT && (bytes[4] == 1 || bytes[4] == 2))
+    } else if (msg->type == HP_MSG_OUTPUT && (bytes[4] == 1 || bytes[4] == 2)) {
         owner->output(owner->arg, rank, bytes[4], bytes + 5, msg->size - 5);
-    else if (msg->type == HP_MSG_EXIT)
-        exited(host, rank, bytes);
+    } else if (msg->type == HP_MSG_EXIT) {
+        uint32_t cause = hp_get32(bytes + 20);
+        const hp_rank_exit ended = {.rank = rank,
+                                    .pid = (int)hp_get32(bytes + 4),
+                                    .host = host->name,
+                                    .status = (int)hp_get32(bytes + 8),
+                                    .ms = hp_get64(bytes + 12),
+                                    .cause = cause <= HP_EXIT_CPU_TIME ? cause : HP_EXIT_UNKNOWN};
+        host->all->process[rank].ended = 1;
+        owner->exited(owner->arg, host, &ended);
+    }
 }
 
 static void
@@ -92,19 +86,12 @@ set_lease(hp_host *host, uint64_t ms)
     hp_timer_set(all->ping, all->pace);
 }
 
-/* Of what it says alone, nothing counts: TCP sends it again and again, also if no acknowledgement comes back. */
-static void
-take_pong(hp_host *host, uint64_t sent)
-{
-    if (sent > host->answered && sent <= host->heard)
-        host->answered = sent;
-}
-
 static void
 take_message(void *arg, hp_agent_conn *conn, const hp_agent_msg *msg)
 {
     hp_host *host = arg;
     const hp_hosts_owner *owner = &host->all->owner;
+    uint64_t sent;
     (void)conn;
     host->heard = hp_loop_now(host->all->loop);
     if (!host->has_spec && msg->type != HP_MSG_FAIL)
@@ -119,7 +106,12 @@ take_message(void *arg, hp_agent_conn *conn, const hp_agent_msg *msg)
     case HP_MSG_DONE: host->done = 1; break;
     case HP_MSG_FLIGHT: hp_recorders_take(&host->all->recorders, msg->payload, msg->size); break;
     case HP_MSG_LOOKED: answered(host); break;
-    case HP_MSG_PONG: take_pong(host, hp_get64(msg->payload)); break;
+    case HP_MSG_PONG:
+        /* Of what it says alone, nothing counts: TCP sends it again and again, also if no acknowledgement comes back. */
+        sent = hp_get64(msg->payload);
+        if (sent > host->answered && sent <= host->heard)
+            host->answered = sent;
+        break;
     case HP_MSG_LEASE: set_lease(host, hp_get32(msg->payload) ? hp_get32(msg->payload) : 1); break;
     default: take_rank_message(host, msg);
     }
@@ -177,8 +169,9 @@ hp_host_start(hp_host *host, hoop_error *error)
 {
     const hp_agent_conn_owner owner = {host, greeted, take_message, over};
     const hp_mapped_host *mapped = &host->all->mapping->host[host->index];
-    host->conn = hp_agent_conn_new(host->all->loop, host->name, mapped->call.item, mapped->other.item, mapped->here,
-                                   &owner, error);
+    const hp_agent_call call = {
+        .host = host->name, .argv = mapped->call.item, .other = mapped->other.item, .local = mapped->here};
+    host->conn = hp_agent_conn_new(host->all->loop, &call, &owner, error);
     if (!host->conn)
         return error->code;
     host->all->started++;
@@ -302,13 +295,6 @@ hp_hosts_of(const hp_hosts *hosts, int rank)
     return NULL;
 }
 
-const char *
-hp_hosts_name_of(const hp_hosts *hosts, int rank)
-{
-    const hp_host *host = hp_hosts_of(hosts, rank);
-    return host ? host->name : NULL;
-}
-
 hp_process
 hp_hosts_process(const hp_hosts *hosts, int rank, uint32_t pid)
 {
@@ -340,11 +326,11 @@ hp_hosts_stdin_end(hp_hosts *hosts)
 void
 hp_hosts_signal(hp_hosts *hosts, int number)
 {
-    uint8_t payload[4];
-    hp_put32(payload, (uint32_t)number);
     for (int i = 0; i < hosts->count; i++)
-        if (hosts->host[i].has_spec)
-            tell(&hosts->host[i], HP_MSG_SIGNAL, payload, sizeof(payload));
+        if (hosts->host[i].has_spec) {
+            hp_agent_msg_put32(&hosts->host[i].conn->out.buffer, HP_MSG_SIGNAL, (uint32_t)number);
+            hp_agent_conn_push(hosts->host[i].conn);
+        }
 }
 
 void

@@ -83,8 +83,7 @@ int hp_host_is_watched(const hp_host *host); /* its agent is behind a network, a
 uint64_t hp_host_alive(const hp_host *host); /* when it last answered a ping, or knocked */
 uint64_t hp_host_silence(const hp_host *host); /* ns since such an agent could be reached; 0: it is not watched */
 void hp_host_give_up(hp_host *host);           /* kills the remote shell; nothing will come from there */
-hp_host *hp_hosts_of(const hp_hosts *hosts, int rank);         /* where a rank runs; NULL: there is no such rank */
-const char *hp_hosts_name_of(const hp_hosts *hosts, int rank); /* where a rank runs; NULL: there is no such rank */
+hp_host *hp_hosts_of(const hp_hosts *hosts, int rank); /* where a rank runs; NULL: there is no such rank */
 
 /* What is known of the process `pid` of this rank; an agent's word counts for five seconds. */
 hp_process hp_hosts_process(const hp_hosts *hosts, int rank, uint32_t pid);

@@ -24,12 +24,16 @@
 
 enum { LINE_MAX_BYTES = 64 * 1024, FILE_MAX = 16 << 20, MENTIONS_MAX = 1 << 20, BRACKETS_MAX = 4 };
 
+/* A part of the text. */
+typedef struct span {
+    const char *at;
+    size_t size;
+} span;
+
 /* One entry while it is read: its name may still hold ranges. */
 typedef struct entry {
-    const char *word; /* for errors */
-    size_t word_size;
-    const char *pattern;
-    size_t pattern_size;
+    span word; /* for errors */
+    span pattern;
     int slots, max_slots;
     char iface[HP_HOST_IFACE], addr[HP_HOST_ADDR];
 } entry;
@@ -43,16 +47,16 @@ typedef struct parser {
     int open; /* entry is being read */
 } parser;
 
-__attribute__((format(printf, 4, 5))) static hoop_result
-complain(parser *p, const char *word, size_t n, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static hoop_result
+complain(parser *p, span word, const char *format, ...)
 {
     char where[24] = "", quoted[41], what[200];
     va_list ap;
     size_t i;
     if (p->lines)
         snprintf(where, sizeof(where), "%d: ", p->line);
-    for (i = 0; i < n && i < sizeof(quoted) - 1; i++)
-        quoted[i] = isprint((unsigned char)word[i]) ? word[i] : '?';
+    for (i = 0; i < word.size && i < sizeof(quoted) - 1; i++)
+        quoted[i] = isprint((unsigned char)word.at[i]) ? word.at[i] : '?';
     quoted[i] = '\0';
     va_start(ap, format);
     vsnprintf(what, sizeof(what), format, ap);
@@ -61,12 +65,19 @@ complain(parser *p, const char *word, size_t n, const char *format, ...)
                       where, quoted, what);
 }
 
-/* A whole number up to `most` made of all n digits; -1 when it is not. */
+/* From `at` to the end of the span that it is in. */
+static span
+behind(span all, const char *at)
+{
+    return (span){at, all.size - (size_t)(at - all.at)};
+}
+
+/* A whole number up to `most` made of all digits; -1 when it is not. */
 static int
-number(const char *text, size_t n, int most)
+number(span text, int most)
 {
     int value = -1;
-    hp_number_parse_digits(text, n, most, &value);
+    hp_number_parse_digits(text.at, text.size, most, &value);
     return value;
 }
 
@@ -136,14 +147,13 @@ add(parser *p, const char *name)
     const entry *e = &p->entry;
     hp_host_entry *host;
     if (++p->hosts->mentions > MENTIONS_MAX || !(host = host_of(p->hosts, name)))
-        return complain(p, e->word, e->word_size, "that is more than %d hosts; make the range smaller", HP_HOSTS_MAX);
+        return complain(p, e->word, "that is more than %d hosts; make the range smaller", HP_HOSTS_MAX);
     if (!agree(host->iface, sizeof(host->iface), e->iface) || !agree(host->addr, sizeof(host->addr), e->addr))
-        return complain(p, e->word, e->word_size,
-                        "listed before with another iface= or addr=; a host has one, write it once");
+        return complain(p, e->word, "listed before with another iface= or addr=; a host has one, write it once");
     host->mentions += e->slots == 0;
     host->slots += e->slots;
     if (host->slots + host->mentions > HP_SLOTS_MAX)
-        return complain(p, e->word, e->word_size, "a host has at most %d slots", HP_SLOTS_MAX);
+        return complain(p, e->word, "a host has at most %d slots", HP_SLOTS_MAX);
     return HOOP_SUCCESS;
 }
 
@@ -154,75 +164,64 @@ check_name(parser *p, const char *name)
 {
     const char *host = strchr(name, '@') ? strchr(name, '@') + 1 : name;
     if (host[0] == '\0' || name[0] == '@')
-        return complain(p, p->entry.word, p->entry.word_size, "has no %s; write host or user@host",
+        return complain(p, p->entry.word, "has no %s; write host or user@host",
                         host[0] == '\0' ? "host name" : "user name");
     if (host[0] == '-' || name[0] == '-')
-        return complain(p, p->entry.word, p->entry.word_size, "a name does not begin with '-'; write host:SLOTS");
+        return complain(p, p->entry.word, "a name does not begin with '-'; write host:SLOTS");
     for (const char *c = name; *c != '\0'; c++)
         if (!isalnum((unsigned char)*c) && !strchr("._-:%", *c) && c + 1 != host)
-            return complain(p, p->entry.word, p->entry.word_size,
-                            "a host name is made of letters, digits, '.', '-' and '_'");
+            return complain(p, p->entry.word, "a host name is made of letters, digits, '.', '-' and '_'");
     return HOOP_SUCCESS;
 }
 
-static hoop_result expand(parser *p, char name[HP_HOST_NAME], size_t done, const char *rest, size_t n, int depth);
+static hoop_result expand(parser *p, char name[HP_HOST_NAME], size_t done, span rest, int depth);
 
 /* One item of a range, "7" or "01-16": a name for each number, with as many zeros as the first has. */
 static hoop_result
-expand_item(parser *p, char name[HP_HOST_NAME], size_t done, const char *item, size_t n, const char *rest,
-            size_t rest_size, int depth)
+expand_item(parser *p, char name[HP_HOST_NAME], size_t done, span item, span rest, int depth)
 {
-    const char *dash = memchr(item, '-', n);
-    size_t width = dash ? (size_t)(dash - item) : n;
-    int low = number(item, width, 99999999);
-    int high = dash ? number(dash + 1, n - width - 1, 99999999) : low;
-    int zeros = width > 1 && item[0] == '0' ? (int)width : 0;
+    const char *dash = memchr(item.at, '-', item.size);
+    span first = {item.at, dash ? (size_t)(dash - item.at) : item.size};
+    int low = number(first, 99999999);
+    int high = dash ? number(behind(item, dash + 1), 99999999) : low;
+    int zeros = first.size > 1 && item.at[0] == '0' ? (int)first.size : 0;
     if (low < 0 || high < low || high - low >= HP_HOSTS_MAX)
-        return complain(p, item, n, "is not a range; write numbers as in node[1-4,7], low before high%s",
+        return complain(p, item, "is not a range; write numbers as in node[1-4,7], low before high%s",
                         done == 0 && low < 0 ? "; a hostfile has no [groups]" : "");
     for (; low <= high; low++) {
         int digits = snprintf(name + done, HP_HOST_NAME - done, "%0*d", zeros, low);
         if (digits < 0 || (size_t)digits >= HP_HOST_NAME - done)
-            return complain(p, p->entry.word, p->entry.word_size, "a host name has at most %d bytes", HP_HOST_NAME - 1);
-        if (expand(p, name, done + (size_t)digits, rest, rest_size, depth + 1) != HOOP_SUCCESS)
+            return complain(p, p->entry.word, "a host name has at most %d bytes", HP_HOST_NAME - 1);
+        if (expand(p, name, done + (size_t)digits, rest, depth + 1) != HOOP_SUCCESS)
             return HOOP_ERR_INVALID_ARGUMENT;
-    }
-    return HOOP_SUCCESS;
-}
-
-static hoop_result
-expand_bracket(parser *p, char name[HP_HOST_NAME], size_t done, const char *rest, size_t n, int depth)
-{
-    const char *close = memchr(rest, ']', n);
-    const char *item = rest + 1;
-    if (!close || depth == BRACKETS_MAX)
-        return complain(p, p->entry.word, p->entry.word_size,
-                        close ? "has too many ranges" : "the '[' is not closed; write ranges as in node[1-4,7]");
-    while (item <= close) {
-        const char *comma = memchr(item, ',', (size_t)(close - item));
-        const char *end = comma ? comma : close;
-        if (expand_item(p, name, done, item, (size_t)(end - item), close + 1, n - (size_t)(close + 1 - rest), depth))
-            return HOOP_ERR_INVALID_ARGUMENT;
-        item = end + 1;
     }
     return HOOP_SUCCESS;
 }
 
 /* Appends `rest` to name[0 .. done), once for each number of its ranges, and adds the hosts. */
 static hoop_result
-expand(parser *p, char name[HP_HOST_NAME], size_t done, const char *rest, size_t n, int depth)
+expand(parser *p, char name[HP_HOST_NAME], size_t done, span rest, int depth)
 {
-    const char *bracket = n ? memchr(rest, '[', n) : NULL;
-    size_t plain = bracket ? (size_t)(bracket - rest) : n;
+    const char *bracket = rest.size ? memchr(rest.at, '[', rest.size) : NULL;
+    size_t plain = bracket ? (size_t)(bracket - rest.at) : rest.size;
     if (done + plain >= HP_HOST_NAME)
-        return complain(p, p->entry.word, p->entry.word_size, "a host name has at most %d bytes", HP_HOST_NAME - 1);
-    memcpy(name + done, rest, plain);
+        return complain(p, p->entry.word, "a host name has at most %d bytes", HP_HOST_NAME - 1);
+    memcpy(name + done, rest.at, plain);
     name[done + plain] = '\0';
-    if (bracket)
-        return expand_bracket(p, name, done + plain, bracket, n - plain, depth);
-    if (check_name(p, name) != HOOP_SUCCESS)
-        return HOOP_ERR_INVALID_ARGUMENT;
-    return add(p, name);
+    if (!bracket)
+        return check_name(p, name) == HOOP_SUCCESS ? add(p, name) : HOOP_ERR_INVALID_ARGUMENT;
+    const char *close = memchr(bracket, ']', rest.size - plain);
+    if (!close || depth == BRACKETS_MAX)
+        return complain(p, p->entry.word,
+                        close ? "has too many ranges" : "the '[' is not closed; write ranges as in node[1-4,7]");
+    for (const char *item = bracket + 1, *end; item <= close; item = end + 1) {
+        end = memchr(item, ',', (size_t)(close - item));
+        end = end ? end : close;
+        span one = {item, (size_t)(end - item)};
+        if (expand_item(p, name, done + plain, one, behind(rest, close + 1), depth) != HOOP_SUCCESS)
+            return HOOP_ERR_INVALID_ARGUMENT;
+    }
+    return HOOP_SUCCESS;
 }
 
 /* --- words --- */
@@ -235,120 +234,98 @@ finish_entry(parser *p)
         return HOOP_SUCCESS;
     p->open = 0;
     if (p->entry.max_slots != 0 && p->entry.max_slots < p->entry.slots)
-        return complain(p, p->entry.word, p->entry.word_size, "max_slots=%d is less than its %d slots",
-                        p->entry.max_slots, p->entry.slots);
-    return expand(p, name, 0, p->entry.pattern, p->entry.pattern_size, 0);
+        return complain(p, p->entry.word, "max_slots=%d is less than its %d slots", p->entry.max_slots, p->entry.slots);
+    return expand(p, name, 0, p->entry.pattern, 0);
 }
 
 static hoop_result
-set_slots(parser *p, int *slots, const char *word, size_t n, const char *value, size_t size)
+set_slots(parser *p, int *slots, span word, span value)
 {
-    int given = number(value, size, HP_SLOTS_MAX);
+    int given = number(value, HP_SLOTS_MAX);
     if (given <= 0)
-        return complain(p, word, n, "slots are a whole number from 1 to %d", HP_SLOTS_MAX);
+        return complain(p, word, "slots are a whole number from 1 to %d", HP_SLOTS_MAX);
     if (*slots != 0)
-        return complain(p, word, n, "this host has its slots twice; write host:N or slots=N, not both");
+        return complain(p, word, "this host has its slots twice; write host:N or slots=N, not both");
     *slots = given;
     return HOOP_SUCCESS;
 }
 
-static const char *
-last_of(const char *text, size_t n, char c)
-{
-    while (n > 0 && text[n - 1] != c)
-        n--;
-    return n > 0 ? text + n - 1 : NULL;
-}
-
 /* "[fd00::1]:4", "fd00::1", "node[1-4]:8", "node1:8": cuts the slots off; what is left is the pattern. */
 static hoop_result
-begin_entry(parser *p, const char *word, size_t n)
+begin_entry(parser *p, span word)
 {
-    const char *at = memchr(word, '@', n);
-    size_t user = at ? (size_t)(at - word) + 1 : 0, size = n - user;
-    const char *host = word + user;
-    const char *colon = last_of(host, size, ':');
-    const char *close = last_of(host, size, ']');
-    int literal = colon && (memchr(host, ':', size) != colon || (close && colon < close));
-    p->entry = (entry){.word = word, .word_size = n, .pattern = word, .pattern_size = n};
+    const char *at = memchr(word.at, '@', word.size);
+    span host = at ? behind(word, at + 1) : word;
+    const char *colon = memrchr(host.at, ':', host.size), *close = memrchr(host.at, ']', host.size);
+    int literal = colon && (memchr(host.at, ':', host.size) != colon || (close && colon < close));
+    p->entry = (entry){.word = word, .pattern = word};
     p->open = 1;
-    if (literal && host[0] == '[' && close && !at) {
-        p->entry.pattern = host + 1;
-        p->entry.pattern_size = (size_t)(close - host) - 1;
-        colon = close + 1 < host + size ? close + 1 : NULL;
+    if (literal && host.at[0] == '[' && close && !at) {
+        p->entry.pattern = (span){host.at + 1, (size_t)(close - host.at) - 1};
+        colon = close + 1 < host.at + host.size ? close + 1 : NULL;
         if (colon && *colon != ':')
-            return complain(p, word, n, "has text after ']' that is not :SLOTS; write [fd00::1]:4");
+            return complain(p, word, "has text after ']' that is not :SLOTS; write [fd00::1]:4");
     } else if (literal) {
         return HOOP_SUCCESS;
     } else if (colon) {
-        p->entry.pattern_size = (size_t)(colon - word);
+        p->entry.pattern.size = (size_t)(colon - word.at);
     }
-    if (!colon)
-        return HOOP_SUCCESS;
-    return set_slots(p, &p->entry.slots, word, n, colon + 1, n - (size_t)(colon + 1 - word));
+    return colon ? set_slots(p, &p->entry.slots, word, behind(word, colon + 1)) : HOOP_SUCCESS;
 }
 
 static hoop_result
-set_text(parser *p, char *out, size_t room, const char *word, size_t n, const char *value, size_t size)
+set_text(parser *p, char *out, size_t room, span word, span value)
 {
-    for (size_t i = 0; i < size; i++)
-        if (!isalnum((unsigned char)value[i]) && !strchr("._-:@=^", value[i]))
-            return complain(p, word, n, "has a character that no interface or address has");
-    if (size == 0 || size >= room)
-        return complain(p, word, n, "the value is %s", size ? "too long" : "missing");
-    memcpy(out, value, size);
-    out[size] = '\0';
+    for (size_t i = 0; i < value.size; i++)
+        if (!isalnum((unsigned char)value.at[i]) && !strchr("._-:@=^", value.at[i]))
+            return complain(p, word, "has a character that no interface or address has");
+    if (value.size == 0 || value.size >= room)
+        return complain(p, word, "the value is %s", value.size ? "too long" : "missing");
+    memcpy(out, value.at, value.size);
+    out[value.size] = '\0';
     return HOOP_SUCCESS;
 }
 
-static hoop_result
-set_addr(parser *p, const char *word, size_t n, const char *value, size_t size)
-{
-    uint8_t bytes[16];
-    if (set_text(p, p->entry.addr, sizeof(p->entry.addr), word, n, value, size) != HOOP_SUCCESS)
-        return HOOP_ERR_INVALID_ARGUMENT;
-    if (inet_pton(AF_INET, p->entry.addr, bytes) == 1 || inet_pton(AF_INET6, p->entry.addr, bytes) == 1)
-        return HOOP_SUCCESS;
-    return complain(p, word, n, "is not an IP address; write addr=10.0.0.3 or addr=fd00::3");
-}
-
 static int
-is_key(const char *word, size_t n, const char *key)
+is_key(span word, const char *key)
 {
-    return strlen(key) == n && strncasecmp(word, key, n) == 0;
+    return strlen(key) == word.size && strncasecmp(word.at, key, word.size) == 0;
 }
 
 static hoop_result
-attribute(parser *p, const char *word, size_t n, const char *equals)
+attribute(parser *p, span word, const char *equals)
 {
-    size_t key = (size_t)(equals - word);
-    const char *value = equals + 1;
-    size_t size = n - key - 1;
-    if (is_key(word, key, "slots") || is_key(word, key, "cpu") || is_key(word, key, "count"))
-        return set_slots(p, &p->entry.slots, word, n, value, size);
-    if (is_key(word, key, "max_slots") || is_key(word, key, "max-slots"))
-        return set_slots(p, &p->entry.max_slots, word, n, value, size);
-    if (is_key(word, key, "iface") || is_key(word, key, "ifname"))
-        return set_text(p, p->entry.iface, sizeof(p->entry.iface), word, n, value, size);
-    if (is_key(word, key, "addr"))
-        return set_addr(p, word, n, value, size);
-    return complain(p, word, n, "is not known; write slots=N, iface=NAME or addr=IP");
+    span key = {word.at, (size_t)(equals - word.at)}, value = behind(word, equals + 1);
+    entry *e = &p->entry;
+    uint8_t bytes[16];
+    if (is_key(key, "slots") || is_key(key, "cpu") || is_key(key, "count"))
+        return set_slots(p, &e->slots, word, value);
+    if (is_key(key, "max_slots") || is_key(key, "max-slots"))
+        return set_slots(p, &e->max_slots, word, value);
+    if (is_key(key, "iface") || is_key(key, "ifname"))
+        return set_text(p, e->iface, sizeof(e->iface), word, value);
+    if (!is_key(key, "addr"))
+        return complain(p, word, "is not known; write slots=N, iface=NAME or addr=IP");
+    if (set_text(p, e->addr, sizeof(e->addr), word, value) != HOOP_SUCCESS)
+        return HOOP_ERR_INVALID_ARGUMENT;
+    if (inet_pton(AF_INET, e->addr, bytes) == 1 || inet_pton(AF_INET6, e->addr, bytes) == 1)
+        return HOOP_SUCCESS;
+    return complain(p, word, "is not an IP address; write addr=10.0.0.3 or addr=fd00::3");
 }
 
 static hoop_result
-take_word(parser *p, const char *word, size_t n)
+take_word(parser *p, span word)
 {
-    const char *equals = memchr(word, '=', n);
+    const char *equals = memchr(word.at, '=', word.size);
     if (!p->open && equals)
-        return complain(p, word, n, "comes before its host; write host slots=N");
+        return complain(p, word, "comes before its host; write host slots=N");
     if (!p->open)
-        return begin_entry(p, word, n);
+        return begin_entry(p, word);
     if (equals)
-        return attribute(p, word, n, equals);
-    if (number(word, n, HP_SLOTS_MAX) > 0)
-        return complain(p, word, n, "a number alone has no meaning; write slots=%.*s", (int)n, word);
-    return complain(p, word, n,
-                    "one host a line, or with a comma between; attributes are slots=N, iface=NAME, addr=IP");
+        return attribute(p, word, equals);
+    if (number(word, HP_SLOTS_MAX) > 0)
+        return complain(p, word, "a number alone has no meaning; write slots=%.*s", (int)word.size, word.at);
+    return complain(p, word, "one host a line, or with a comma between; attributes are slots=N, iface=NAME, addr=IP");
 }
 
 /* --- lines --- */
@@ -385,10 +362,10 @@ take_line(parser *p, const char *line, size_t n)
 {
     size_t at = 0;
     while (at < n) {
-        size_t size = word_size(line + at, n - at);
-        if (size > 0 && take_word(p, line + at, size) != HOOP_SUCCESS)
+        span word = {line + at, word_size(line + at, n - at)};
+        if (word.size > 0 && take_word(p, word) != HOOP_SUCCESS)
             return HOOP_ERR_INVALID_ARGUMENT;
-        at += size;
+        at += word.size;
         if (at < n && line[at] == ',' && finish_entry(p) != HOOP_SUCCESS)
             return HOOP_ERR_INVALID_ARGUMENT;
         at++;
@@ -408,7 +385,7 @@ hp_hostfile_parse(hp_host_list *hosts, const char *source, int lines, const char
         size_t size = newline ? (size_t)(newline - text) - at : n - at;
         p.line++;
         if (size > LINE_MAX_BYTES || memchr(text + at, '\0', size))
-            result = complain(&p, text + at, size, "this is not text; a hostfile has one host a line");
+            result = complain(&p, (span){text + at, size}, "this is not text; a hostfile has one host a line");
         else
             result = take_line(&p, tidied, tidy(tidied, text + at, size));
         at += size + 1;

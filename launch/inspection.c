@@ -3,7 +3,6 @@
 #include "launch/inspection.h"
 
 #include "base/clock.h"
-#include "launch/diag.h"
 #include "launch/terminal.h"
 #include "launch/xalloc.h"
 

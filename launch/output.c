@@ -14,12 +14,14 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "launch/screen.h"
 #include "launch/xalloc.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,13 +147,6 @@ close_sink(sink *s)
     hp_timer_free(s->timer);
     hp_watch_free(s->watch);
     hp_buffer_free(&s->queue);
-}
-
-static int
-same_file(int a, int b)
-{
-    struct stat sa, sb;
-    return fstat(a, &sa) == 0 && fstat(b, &sb) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
 static const char *const names[STREAMS] = {"stdout", "stderr"};
@@ -348,10 +343,13 @@ hp_output *
 hp_output_new(hp_loop *loop, const hp_output_options *options, hoop_error *error)
 {
     hp_output *output = hp_xcalloc(1, sizeof(*output));
+    struct stat out, err;
     *output = (hp_output){.loop = loop, .options = *options};
     open_sink(output, &output->out, STDOUT_FILENO);
     open_sink(output, &output->err_own, STDERR_FILENO);
-    output->err = same_file(STDOUT_FILENO, STDERR_FILENO) ? &output->out : &output->err_own;
+    int is_same = fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 && out.st_dev == err.st_dev &&
+                  out.st_ino == err.st_ino;
+    output->err = is_same ? &output->out : &output->err_own;
     open_screen(&output->out);
     if (output->err != &output->out)
         open_screen(output->err);
@@ -423,6 +421,34 @@ hp_output_say(hp_output *output, const char *line)
         return;
     hp_screen_say(output->err->screen, line);
     settle(output->err);
+}
+
+void
+hp_diag(hp_output *output, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    char *text = hp_xvasprintf(format, ap);
+    va_end(ap);
+    hp_text_tame(text, strlen(text), '\n'); /* it may quote hosts and ranks */
+    char *line = hp_xasprintf("hooprun: %s", text);
+    hp_output_say(output, line);
+    free(line);
+    free(text);
+}
+
+void
+hp_diag_quote(hp_output *output, const char *host, const char *text)
+{
+    while (*text != '\0') {
+        size_t n = strcspn(text, "\r\n");
+        char *line = hp_xasprintf("%s| %.*s", host, (int)n, text);
+        hp_text_tame(line, strlen(line), '\t');
+        if (n > 0)
+            hp_output_say(output, line);
+        free(line);
+        text += n + strspn(text + n, "\r\n");
+    }
 }
 
 size_t

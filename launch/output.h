@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * output: the output of the ranks, merged (screen.c) into the launcher's standard output and error, or written to
- * files of their own, DIR/rank.3/stdout and DIR/rank.3/stderr, or both. It never blocks on a pipe or a terminal, and never changes their flags.
+ * files of their own, DIR/rank.3/stdout and DIR/rank.3/stderr, or both; and the launcher's own messages. It never blocks
+ * on a pipe or a terminal, and never changes their flags.
  */
 #ifndef HP_LAUNCH_OUTPUT_H
 #define HP_LAUNCH_OUTPUT_H
@@ -28,11 +29,17 @@ void hp_output_keep(hp_output *output); /* a rank runs: without this call the fi
 void hp_output_rank(hp_output *output, int rank, int stream, const uint8_t *bytes, size_t n); /* stream 1 or 2 */
 void hp_output_ended(hp_output *output, int rank); /* shows its unfinished lines */
 void hp_output_all_ended(hp_output *output);
-void hp_output_say(hp_output *output, const char *line); /* the launcher's own, to standard error; newline added */
+void hp_output_say(hp_output *output, const char *line); /* a line of no rank, to standard error; newline added */
 
 size_t hp_output_backlog(const hp_output *output); /* bytes that wait for a slow reader */
 int hp_output_broken(const hp_output *output);     /* errno of the first write that failed; 0: none */
 uint64_t hp_output_shown(const hp_output *output); /* chunks of ranks shown on standard error so far */
 void hp_output_free(hp_output *output);            /* throws away the backlog */
+
+/* A message of the launcher to the user: "hooprun: ...". */
+void hp_diag(hp_output *output, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Text that a host has sent, as "HOST| ..." a line each. */
+void hp_diag_quote(hp_output *output, const char *host, const char *text);
 
 #endif

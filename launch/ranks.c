@@ -61,7 +61,8 @@ struct hp_ranks {
     int stopping;         /* TERM has been sent */
     uint64_t kill_at;
     hp_timer *timer;
-    hp_cpu_list cpus; /* for --bind */
+    hp_cpu_list cpus;     /* for --bind */
+    uint8_t piece[PIECE]; /* of output, between a pipe and the owner */
 };
 
 /* --- output --- */
@@ -80,10 +81,10 @@ close_stream(stream *s)
 static size_t
 read_stream(stream *s)
 {
-    static uint8_t piece[PIECE];
+    uint8_t *piece = s->ranks->piece;
     if (s->fd < 0)
         return 0;
-    ssize_t n = read(s->fd, piece, sizeof(piece));
+    ssize_t n = read(s->fd, piece, PIECE);
     if (n > 0)
         s->ranks->owner.output(s->ranks->owner.arg, s->rank, s->number, piece, (size_t)n);
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
@@ -394,14 +395,16 @@ start_rank(hp_ranks *ranks, int i, int secret_fd, const char *also_dir, hp_spawn
     return keep_pipes(ranks, r, &p);
 }
 
-/* A rank could not be started: kills the others. The owner is not called any more. */
+/*
+ * A rank could not be started: kills the others. The owner is not called any more. A process may start another one just
+ * before it is killed; it dies after that, so all are killed once more after each death.
+ */
 static void
 undo(hp_ranks *ranks)
 {
-    while (waitpid(-1, NULL, WNOHANG) >= 0) {
+    do
         hp_proctree_signal(getpid(), SIGKILL);
-        usleep(1000);
-    }
+    while (waitpid(-1, NULL, 0) >= 0 || errno == EINTR);
     ranks->ended = 1;
     hp_ranks_free(ranks);
 }
@@ -432,7 +435,10 @@ hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir
 {
     hp_ranks *ranks = hp_xcalloc(1, sizeof(*ranks));
     hp_spawn_step step = HP_SPAWN_FORK;
-    *ranks = (hp_ranks){.loop = loop, .spec = spec, .owner = *owner, .input_fd = -1};
+    ranks->loop = loop;
+    ranks->spec = spec;
+    ranks->owner = *owner;
+    ranks->input_fd = -1;
     ranks->rank = hp_xcalloc((size_t)spec->ranks, sizeof(*ranks->rank));
     ranks->timer = hp_xcheck(hp_timer_new(loop, timer_fired, ranks));
     if (spec->prefix)

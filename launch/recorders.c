@@ -7,7 +7,6 @@
 #include "flight/folder.h"
 #include "flight/report.h"
 #include "launch/agent_msg.h"
-#include "launch/diag.h"
 #include "launch/xalloc.h"
 
 #include <errno.h>

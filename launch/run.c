@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "launch/diag.h"
 #include "launch/failure.h"
 #include "launch/host.h"
 #include "launch/inspection.h"
@@ -319,7 +318,8 @@ static const char *
 host_of(void *arg, int rank)
 {
     const hp_run *run = arg;
-    return hp_hosts_name_of(&run->hosts, rank);
+    const hp_host *host = hp_hosts_of(&run->hosts, rank);
+    return host ? host->name : NULL;
 }
 
 static hp_process
@@ -397,8 +397,7 @@ agent_over(void *arg, hp_host *host)
     if (!host->done)
         report_failure(run);
     if (!host->done && run->phase != STOPPING && run->phase != FINISHED) {
-        hp_diag_agent_ended(run->output, host->name, host->conn, &run->mapping->host[host->index].call,
-                            host->has_spec ? run->failure.running : -1);
+        hp_agent_conn_report_end(host->conn, run->output, host->has_spec ? run->failure.running : -1);
         stop(run, 1, GRACE);
     }
     start_agents(run);
@@ -487,16 +486,6 @@ signalled(void *arg, int number)
     }
 }
 
-static int
-open_signals(hp_run *run)
-{
-    static const int ours[] = {SIGCHLD, SIGINT,   SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
-                               SIGCONT, SIGWINCH, SIGHUP,  SIGTSTP, 0};
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGTTIN, SIG_IGN);
-    return hp_signals_open(&run->signals, run->loop, ours, signalled, run);
-}
-
 /* --- life --- */
 
 static hp_output *
@@ -516,6 +505,8 @@ open_output(hp_run *run, hoop_error *error)
 static hoop_result
 open_run(hp_run *run, hoop_error *error)
 {
+    static const int ours[] = {SIGCHLD, SIGINT,   SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
+                               SIGCONT, SIGWINCH, SIGHUP,  SIGTSTP, 0};
     const hp_stdin_owner in = {run, send_stdin, end_stdin};
     const hp_hosts_owner hosts = {.arg = run,
                                   .greeted = agent_greeted,
@@ -528,8 +519,10 @@ open_run(hp_run *run, hoop_error *error)
                                   .over = agent_over};
     run->label = run->mapping->ranks.size > 1 && (run->options->label || isatty(STDOUT_FILENO));
     hp_failure_open(&run->failure, run->mapping->ranks.size);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGTTIN, SIG_IGN);
     run->loop = hp_loop_new();
-    if (!run->loop || open_signals(run) < 0)
+    if (!run->loop || hp_signals_open(&run->signals, run->loop, ours, signalled, run) < 0)
         return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot start the event loop");
     hp_hosts_open(&run->hosts, run->loop, run->mapping, &hosts);
     run->time_limit = hp_xcheck(hp_timer_new(run->loop, time_limit_reached, run));

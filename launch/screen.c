@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * screen: see screen.h. A writer's unfinished line is in its hp_lines; `shown` is how much of it is on the screen
- * already.
+ * screen: see screen.h. A writer's unfinished line is held; `shown` is how much of it is on the screen already.
  */
 #include "launch/screen.h"
 
@@ -16,8 +15,8 @@ enum { NO_WRITER = -1 };
 
 typedef struct writer {
     hp_screen *screen;
-    hp_lines lines;
-    size_t shown;   /* of lines.held */
+    hp_buffer held; /* until the newline comes: at most HP_SCREEN_LINE bytes and those of one feed */
+    size_t shown;   /* of it */
     uint64_t since; /* when the rest of it began to wait; 0: nothing waits */
 } writer;
 
@@ -34,43 +33,6 @@ struct hp_screen {
     uint64_t decided; /* when it is clear that it is alone; 0: nothing is held */
     hp_buffer early;
 };
-
-/* --- lines --- */
-
-/* How many of the held bytes may go now: up to the last newline of the first 64 KiB, or a full piece without one. */
-static size_t
-cut(const hp_lines *lines)
-{
-    size_t size = hp_buffer_size(&lines->held);
-    size_t window = size < HP_LINES_MAX ? size : HP_LINES_MAX;
-    const uint8_t *first = hp_buffer_first(&lines->held);
-    if (size == 0 || lines->raw)
-        return window;
-    const uint8_t *newline = memrchr(first, '\n', window);
-    if (newline)
-        return (size_t)(newline - first) + 1;
-    return window == HP_LINES_MAX ? window : 0;
-}
-
-void
-hp_lines_feed(hp_lines *lines, const void *bytes, size_t n, hp_lines_fn *emit, void *arg)
-{
-    size_t ready;
-    hp_xbuffer_add(&lines->held, bytes, n);
-    while ((ready = cut(lines)) > 0) {
-        emit(arg, hp_buffer_first(&lines->held), ready);
-        hp_buffer_drop(&lines->held, ready);
-    }
-}
-
-void
-hp_lines_end(hp_lines *lines, hp_lines_fn *emit, void *arg)
-{
-    size_t left = hp_buffer_size(&lines->held);
-    if (left > 0)
-        emit(arg, hp_buffer_first(&lines->held), left);
-    hp_buffer_free(&lines->held);
-}
 
 /* --- bytes out --- */
 
@@ -165,9 +127,8 @@ rest_is_newline(const uint8_t *bytes, size_t n)
 
 /* Takes whole lines, a piece of a very long one, or the rest of a writer that ends. */
 static void
-emit(void *arg, const uint8_t *bytes, size_t n)
+emit(writer *w, const uint8_t *bytes, size_t n)
 {
-    writer *w = arg;
     hp_screen *s = w->screen;
     int number = number_of(w);
     size_t skip = w->shown < n ? w->shown : n;
@@ -191,8 +152,8 @@ emit(void *arg, const uint8_t *bytes, size_t n)
 static void
 show(writer *w)
 {
-    size_t size = hp_buffer_size(&w->lines.held);
-    const uint8_t *rest = hp_buffer_first(&w->lines.held) + w->shown;
+    size_t size = hp_buffer_size(&w->held);
+    const uint8_t *rest = hp_buffer_first(&w->held) + w->shown;
     size_t skip = w->screen->open == number_of(w) ? 0 : last_state(rest, size - w->shown);
     put_lines(w->screen, number_of(w), rest + skip, size - w->shown - skip);
     w->shown = size;
@@ -207,7 +168,7 @@ may_show(const writer *w, uint64_t now)
     int number = number_of(w);
     if (s->open != NO_WRITER)
         return s->open == number;
-    if (memchr(hp_buffer_first(&w->lines.held), '\r', hp_buffer_size(&w->lines.held)))
+    if (memchr(hp_buffer_first(&w->held), '\r', hp_buffer_size(&w->held)))
         return s->bar == NO_WRITER || s->bar == number;
     return now - w->since >= HP_SCREEN_WAIT;
 }
@@ -216,23 +177,40 @@ static void
 look(writer *w, uint64_t now)
 {
     hp_screen *s = w->screen;
-    if (hp_buffer_size(&w->lines.held) <= w->shown) {
+    if (hp_buffer_size(&w->held) <= w->shown) {
         wait(w, 0);
         return;
     }
     if (w->since == 0)
         wait(w, now);
     if (may_show(w, now)) {
-        if (memchr(hp_buffer_first(&w->lines.held), '\r', hp_buffer_size(&w->lines.held)))
+        if (memchr(hp_buffer_first(&w->held), '\r', hp_buffer_size(&w->held)))
             s->bar = number_of(w);
         show(w);
     }
     /* A bar that is not shown keeps its last state only. */
-    size_t old = last_state(hp_buffer_first(&w->lines.held), hp_buffer_size(&w->lines.held));
+    size_t old = last_state(hp_buffer_first(&w->held), hp_buffer_size(&w->held));
     if (old <= 1)
         return;
-    hp_buffer_drop(&w->lines.held, old - 1);
+    hp_buffer_drop(&w->held, old - 1);
     w->shown -= old - 1 < w->shown ? old - 1 : w->shown;
+}
+
+/*
+ * How many of the held bytes may go now: up to the last newline of the first 64 KiB, or a full piece without one. A writer
+ * that is alone holds nothing back.
+ */
+static size_t
+cut(const writer *w)
+{
+    size_t size = hp_buffer_size(&w->held), window = size < HP_SCREEN_LINE ? size : HP_SCREEN_LINE;
+    const uint8_t *first = hp_buffer_first(&w->held);
+    if (size == 0 || w->screen->options.writers == 1)
+        return window;
+    const uint8_t *newline = memrchr(first, '\n', window);
+    if (newline)
+        return (size_t)(newline - first) + 1;
+    return window == HP_SCREEN_LINE ? window : 0;
 }
 
 /* --- lazy labels --- */
@@ -241,7 +219,9 @@ static void
 feed(hp_screen *s, int number, const uint8_t *bytes, size_t n, uint64_t now)
 {
     writer *w = &s->writer[number];
-    hp_lines_feed(&w->lines, bytes, n, emit, w);
+    hp_xbuffer_add(&w->held, bytes, n);
+    for (size_t ready; (ready = cut(w)) > 0; hp_buffer_drop(&w->held, ready))
+        emit(w, hp_buffer_first(&w->held), ready);
     if (s->options.live)
         look(w, now);
 }
@@ -251,9 +231,10 @@ end(hp_screen *s, int number)
 {
     writer *w = &s->writer[number];
     int bar = s->bar == number;
-    if (hp_buffer_size(&w->lines.held) > w->shown)
-        hp_lines_end(&w->lines, emit, w);
-    hp_buffer_free(&w->lines.held);
+    size_t left = hp_buffer_size(&w->held);
+    if (left > w->shown)
+        emit(w, hp_buffer_first(&w->held), left);
+    hp_buffer_free(&w->held);
     w->shown = 0;
     wait(w, 0);
     if (bar)
@@ -283,7 +264,7 @@ hold(hp_screen *s, int number, const uint8_t *bytes, size_t n, uint64_t now)
         s->decided = now + HP_SCREEN_WAIT;
     }
     s->labels = label != s->first / s->options.per_label;
-    if (s->decided != 0 && number == s->first && now < s->decided && hp_buffer_size(&s->early) + n < HP_LINES_MAX) {
+    if (s->decided != 0 && number == s->first && now < s->decided && hp_buffer_size(&s->early) + n < HP_SCREEN_LINE) {
         hp_xbuffer_add(&s->early, bytes, n);
         return 1;
     }
@@ -303,7 +284,7 @@ hp_screen_new(const hp_screen_options *options)
     s->options.lazy = options->lazy && options->per_label > 0;
     s->writer = hp_xcalloc((size_t)options->writers, sizeof(*s->writer));
     for (int i = 0; i < options->writers; i++)
-        s->writer[i] = (writer){.screen = s, .lines.raw = options->writers == 1};
+        s->writer[i] = (writer){.screen = s};
     return s;
 }
 
@@ -356,7 +337,7 @@ hp_screen_free(hp_screen *s)
     if (!s)
         return;
     for (int i = 0; i < s->options.writers; i++)
-        hp_buffer_free(&s->writer[i].lines.held);
+        hp_buffer_free(&s->writer[i].held);
     hp_buffer_free(&s->early);
     free(s->writer);
     free(s);

@@ -7,7 +7,7 @@
  * cursor is in another writer's line. The same holds for a progress bar, a line that begins again and again with a
  * carriage return: one writer's bar is shown at a time, the first one, until its line ends; of the others only the
  * last state is kept. If the stream is not live, an unfinished line is held until its newline comes or its writer
- * ends. A line of more than HP_LINES_MAX bytes goes on in pieces.
+ * ends. A line of more than HP_SCREEN_LINE bytes goes on in pieces.
  *
  * Labels may be lazy: they begin when a second label has output; output of one rank alone has none. The first output
  * is then held for a moment, so that all ranks are labelled if all of them greet.
@@ -17,24 +17,7 @@
 
 #include "base/buffer.h"
 
-/*
- * Turns a stream of bytes into whole lines. It holds a partial line until its newline comes or the stream ends; a line
- * longer than 64 KiB goes on in pieces. No byte is lost, added or changed. It holds at most HP_LINES_MAX bytes plus one
- * feed.
- */
-enum { HP_LINES_MAX = 64 * 1024 };
-
-typedef struct hp_lines {
-    hp_buffer held;
-    int raw; /* passes everything on at once: there is only one writer */
-} hp_lines;
-
-/* Gets 1 to HP_LINES_MAX bytes: whole lines, or a piece of a long or unfinished one. */
-typedef void hp_lines_fn(void *arg, const uint8_t *bytes, size_t n);
-
-void hp_lines_feed(hp_lines *lines, const void *bytes, size_t n, hp_lines_fn *emit, void *arg);
-void hp_lines_end(hp_lines *lines, hp_lines_fn *emit, void *arg); /* the stream is over: emits and frees what is held */
-
+enum { HP_SCREEN_LINE = 64 * 1024 };
 #define HP_SCREEN_WAIT (100 * HP_MS) /* how long an unfinished line waits for its end */
 
 typedef struct hp_screen hp_screen;

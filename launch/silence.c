@@ -6,7 +6,6 @@
 #include "launch/silence.h"
 
 #include "base/clock.h"
-#include "launch/diag.h"
 #include "launch/xalloc.h"
 #include "lib/config.h"
 #include "rendezvous/unreachable.h"
@@ -70,8 +69,7 @@ time_is_up(void *arg)
     if (s->waited >= s->limit) {
         for (int i = 0; i < hosts->count; i++)
             if (hp_host_is_silent(&hosts->host[i]))
-                hp_diag_agent_silent(s->output, hosts->host[i].name, hosts->host[i].conn, &hosts->mapping->host[i].call,
-                                     seconds);
+                hp_agent_conn_report_silence(hosts->host[i].conn, s->output, seconds);
         s->gave_up(s->arg);
         return;
     }

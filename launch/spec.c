@@ -105,7 +105,8 @@ hp_winsize_take(const hp_agent_msg *msg)
 void
 hp_spec_put(hp_buffer *out, const hp_spec *spec)
 {
-    uint8_t required = (uint8_t)spec->dir_required, local[8];
+    const uint32_t local[] = {(uint32_t)spec->local_first, (uint32_t)spec->local_size};
+    uint8_t required = (uint8_t)spec->dir_required;
     put_words(out, HP_MSG_ENV, &spec->variables);
     put_words(out, HP_MSG_ARG, &spec->argv);
     if (spec->dir)
@@ -117,9 +118,7 @@ hp_spec_put(hp_buffer *out, const hp_spec *spec)
     put_options(out, &spec->options);
     hp_winsize_put(out, spec->winsize);
     put_ranks(out, spec);
-    hp_put32(local, (uint32_t)spec->local_first);
-    hp_put32(local + 4, (uint32_t)spec->local_size);
-    hp_agent_msg_put(out, HP_MSG_LOCAL, local, sizeof(local), NULL, 0);
+    hp_agent_msg_put_words(out, HP_MSG_LOCAL, local, 2);
     hp_agent_msg_put(out, HP_MSG_GO, NULL, 0, NULL, 0);
 }
 

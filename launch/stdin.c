@@ -22,20 +22,20 @@ struct hp_stdin {
     hp_watch *watch;
     hp_timer *timer; /* looks whether we are in the foreground again: no event tells */
     hp_stdin_owner owner;
+    uint8_t piece[PIECE];
 };
 
 /* Reads one piece if there is one; 1: there may be more. */
 static int
 read_some(hp_stdin *in)
 {
-    static uint8_t piece[PIECE];
     struct pollfd p = {.fd = in->fd, .events = POLLIN};
     if (poll(&p, 1, 0) <= 0)
         return 0;
-    ssize_t n = read(in->fd, piece, sizeof(piece));
+    ssize_t n = read(in->fd, in->piece, sizeof(in->piece));
     if (n > 0) {
         in->out += (size_t)n;
-        in->owner.bytes(in->owner.arg, piece, (size_t)n);
+        in->owner.bytes(in->owner.arg, in->piece, (size_t)n);
     } else if (n == 0 || (errno != EINTR && errno != EAGAIN)) {
         in->over = 1;
         in->owner.end(in->owner.arg);
@@ -71,7 +71,9 @@ hp_stdin *
 hp_stdin_new(hp_loop *loop, int fd, const hp_stdin_owner *owner)
 {
     hp_stdin *in = hp_xcalloc(1, sizeof(*in));
-    *in = (hp_stdin){.loop = loop, .fd = fd, .owner = *owner};
+    in->loop = loop;
+    in->fd = fd;
+    in->owner = *owner;
     in->watch = hp_xcheck(hp_watch_new(loop, fd, readable, in));
     in->timer = hp_xcheck(hp_timer_new(loop, pump, in));
     return in;

@@ -9,38 +9,23 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* No echo, no carriage returns added, no characters that mean anything. */
-static int
-make_raw(int fd)
-{
-    struct termios settings;
-    if (tcgetattr(fd, &settings) < 0)
-        return -1;
-    cfmakeraw(&settings);
-    return tcsetattr(fd, TCSANOW, &settings);
-}
-
-static int
-open_ranks_end(int fd)
-{
-    char name[64];
-    if (grantpt(fd) < 0 || unlockpt(fd) < 0)
-        return -1;
-    if ((errno = ptsname_r(fd, name, sizeof(name))) != 0)
-        return -1;
-    return open(name, O_WRONLY | O_NOCTTY | O_CLOEXEC);
-}
-
 int
 hp_terminal_open(int pair[2], hp_winsize winsize)
 {
+    char name[64];
+    struct termios settings;
+    pair[1] = -1;
     pair[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (pair[0] < 0)
         return -1;
-    pair[1] = open_ranks_end(pair[0]);
-    if (pair[1] >= 0 && make_raw(pair[1]) == 0) {
-        hp_terminal_resize(pair[0], winsize);
-        return 0;
+    if (grantpt(pair[0]) == 0 && unlockpt(pair[0]) == 0 && (errno = ptsname_r(pair[0], name, sizeof(name))) == 0)
+        pair[1] = open(name, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    if (pair[1] >= 0 && tcgetattr(pair[1], &settings) == 0) {
+        cfmakeraw(&settings); /* no echo, no carriage returns added, no characters that mean anything */
+        if (tcsetattr(pair[1], TCSANOW, &settings) == 0) {
+            hp_terminal_resize(pair[0], winsize);
+            return 0;
+        }
     }
     int number = errno;
     if (pair[1] >= 0)

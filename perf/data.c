@@ -414,7 +414,8 @@ perf_check_fill(perf_check *check)
     if (!perf_coll_sends(check->coll, check->rank, check->call->root))
         return;
     perf_pattern_send(&check->pattern, check->rank, check->table, period_of(elements));
-    uint8_t *to = (uint8_t *)(uintptr_t)check->call->send;
+    const perf_buffer *buffer = check->in_place ? check->recv : check->send;
+    uint8_t *to = buffer->data + ((const uint8_t *)check->call->send - buffer->data);
     for (size_t at = 0; at < elements; at += PERF_PERIOD)
         check->recv->memory->put(to + at * size, check->table, period_of(elements - at) * size);
 }

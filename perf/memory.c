@@ -191,15 +191,15 @@ perf_memory_open(int gpus, char *why, size_t size)
 uint64_t
 perf_memory_available(const char *meminfo)
 {
-    static const char name[] = "MemAvailable:";
+    unsigned long long kib;
     uint64_t bytes = UINT64_MAX;
     char line[128];
     FILE *file = fopen(meminfo, "re");
     if (!file)
         return bytes;
     while (bytes == UINT64_MAX && fgets(line, sizeof(line), file))
-        if (strncmp(line, name, sizeof(name) - 1) == 0)
-            bytes = strtoull(line + sizeof(name) - 1, NULL, 10) * 1024;
+        if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
+            bytes = kib * 1024;
     fclose(file);
     return bytes;
 }

@@ -45,7 +45,7 @@ typedef struct perf_report {
     int argc;
     char **argv;
     int ranks;
-    const perf_member *members; /* of all ranks, in their order */
+    perf_member *members; /* of all ranks, in their order */
     perf_rows rows;
     char started[32]; /* wall clock */
 } perf_report;

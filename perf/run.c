@@ -404,6 +404,6 @@ perf_run_all(perf_run *run)
     free(run->samples);
     free(run->counts);
     free(run->report.rows.row);
-    free((void *)(uintptr_t)run->report.members);
+    free(run->report.members);
     return failed;
 }

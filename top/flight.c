@@ -87,28 +87,9 @@ tell(const hp_flight_collection *all, int json)
 }
 
 static int
-complain_of_none(const char *job)
-{
-    fprintf(stderr,
-            "hoop-top: there is no recorder%s%s: a process that ends well removes its own, hooprun those of an earlier "
-            "job when it starts the next one, and a job on other hosts leaves them there\n",
-            job ? " of job " : "", job ? job : "");
-    return 1;
-}
-
-static int
 collect_once(hp_flight_collection *all, char **paths, const char *job)
 {
     return *paths ? collect(all, paths, job) : collect_own(all, job);
-}
-
-static int
-may_run(const hp_flight_collection *all)
-{
-    for (size_t i = 0; i < all->count; i++)
-        if (all->entry[i].state == HP_FLIGHT_RUNS || all->entry[i].state == HP_FLIGHT_UNKNOWN)
-            return 1;
-    return 0;
 }
 
 /* Ranks that run are read twice, so that one is not called late because it was read a moment earlier. */
@@ -117,8 +98,10 @@ collect_all(hp_flight_collection *all, char **paths, const char *job)
 {
     static const struct timespec pause = {.tv_nsec = HP_FLIGHT_PAUSE};
     hp_flight_collection earlier = {0};
-    int status = collect_once(&earlier, paths, job);
-    if (status != 0 || !may_run(&earlier)) {
+    int status = collect_once(&earlier, paths, job), may_run = 0;
+    for (size_t i = 0; i < earlier.count; i++)
+        may_run |= earlier.entry[i].state == HP_FLIGHT_RUNS || earlier.entry[i].state == HP_FLIGHT_UNKNOWN;
+    if (status != 0 || !may_run) {
         *all = earlier;
         return status;
     }
@@ -191,8 +174,13 @@ hp_top_flight(char **paths, const char *job, int json)
         status = collect_newest(&all, paths, job);
     if (status == 0 && (all.count > 0 || json))
         status = tell(&all, json);
-    if (status == 0 && all.count == 0)
-        status = complain_of_none(job);
+    if (status == 0 && all.count == 0) {
+        fprintf(stderr,
+                "hoop-top: there is no recorder%s%s: a process that ends well removes its own, hooprun those of an "
+                "earlier job when it starts the next one, and a job on other hosts leaves them there\n",
+                job ? " of job " : "", job ? job : "");
+        status = 1;
+    }
     hp_flight_collection_free(&all);
     return status;
 }

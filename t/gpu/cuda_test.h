@@ -6,9 +6,9 @@
 #ifndef T_GPU_CUDA_TEST_H
 #define T_GPU_CUDA_TEST_H
 
-#include "gpu/cuda_memory.h"
 #include "gpu/gpu.h"
 #include "t/tap/tap.h"
+#include "t/tools/cuda_device.h"
 #include "t/tools/libcuda.h"
 
 /*

@@ -51,7 +51,8 @@ begin(char *const *second)
     const hp_agent_conn_owner owner = {NULL, greeted, message, over};
     heard[0] = '\0';
     loop = hp_loop_new();
-    conn = hp_agent_conn_new(loop, "node1", call, second, 0, &owner, NULL);
+    const hp_agent_call how = {.host = "node1", .argv = call, .other = second};
+    conn = hp_agent_conn_new(loop, &how, &owner, NULL);
     agent = fake_process_at(0);
 }
 
@@ -181,7 +182,7 @@ check_second_command(void)
     says(2, "bash: hoop-launch: command not found\n");
     dies(127 << 8);
     is_string("over ", heard, "there is no third");
-    ok(hp_agent_conn_lacks_agent(conn), "the host lacks the agent");
+    ok(conn->lacks_agent, "the host lacks the agent");
     ok(strstr(conn->stderr_text, "command not found"), "the last words are the second's");
     end();
     begin(other);
@@ -189,7 +190,7 @@ check_second_command(void)
     dies(255 << 8);
     is_int(1, fake_processes, "after another failure it is not tried");
     is_string("over ", heard, "then all is over");
-    ok(!hp_agent_conn_lacks_agent(conn), "for another reason");
+    ok(!conn->lacks_agent, "for another reason");
     end();
 }
 
@@ -213,14 +214,15 @@ static void
 check_not_started(void)
 {
     const hp_agent_conn_owner owner = {NULL, greeted, message, over};
+    const hp_agent_call how = {.host = "node1", .argv = call, .other = other};
     hoop_error error;
     loop = hp_loop_new();
     fake_process_fail(HP_SPAWN_EXEC, ENOENT);
-    ok(!hp_agent_conn_new(loop, "node1", call, other, 0, &owner, &error), "a remote shell that is not there");
+    ok(!hp_agent_conn_new(loop, &how, &owner, &error), "a remote shell that is not there");
     is_string("there is no program ssh to reach node1 with; install it, or name another with --rsh", error.text,
               "is named");
     fake_process_fail(HP_SPAWN_FORK, EAGAIN);
-    ok(!hp_agent_conn_new(loop, "node1", call, other, 0, &owner, &error), "no process can be started");
+    ok(!hp_agent_conn_new(loop, &how, &owner, &error), "no process can be started");
     ok(strstr(error.text, "cannot start ssh for node1: "), "is another sentence");
     hp_loop_free(loop);
     fake_process_forget();

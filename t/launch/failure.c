@@ -13,32 +13,6 @@
 #include <unistd.h>
 
 static void
-join(void *arg, const char *line)
-{
-    char *out = arg;
-    snprintf(out + strlen(out), 8192 - strlen(out), "%s|", line);
-}
-
-static void
-check_tail(void)
-{
-    char seen[8192] = "", line[40];
-    hp_buffer tail = {0};
-    hp_tail_each_line(&tail, join, seen);
-    is_string("", seen, "no tail, no lines");
-    for (int i = 0; i < 500; i++) {
-        snprintf(line, sizeof(line), "line %d\n", i);
-        hp_tail_add(&tail, (const uint8_t *)line, strlen(line));
-    }
-    ok(hp_buffer_size(&tail) <= HP_TAIL_BYTES, "last tail are bounded");
-    hp_tail_add(&tail, (const uint8_t *)"the\x1b[31m end", 12);
-    hp_tail_each_line(&tail, join, seen);
-    is_string("line 491|line 492|line 493|line 494|line 495|line 496|line 497|line 498|line 499|the?[31m end|", seen,
-              "the last ten lines, made harmless");
-    hp_buffer_free(&tail);
-}
-
-static void
 check_sentences(void)
 {
     hp_rank_exit e = {.rank = 3, .pid = 811, .host = "node2", .program = "./train", .status = 9, .ms = 12449};
@@ -145,50 +119,6 @@ check_first(void)
     hp_failure_close(&failure);
 }
 
-/* The rank that the ring lost may end behind one that failed because of it. */
-static void
-check_cause(void)
-{
-    hp_failure failure;
-    hoop_error lost = {0}, late = {0};
-    hp_err_set(&lost, HOOP_ERR_PEER_LOST, "rank 1 (node, pid 801) vanished during operation 7: it exited");
-    lost.rank = 1;
-    start_all(&failure, 3);
-    end(&failure, 0, 1 << 8);
-    hp_failure_ring_failed(&failure, NULL, &lost);
-    is_int(0, hp_failure_cause(&failure)->rank, "while the lost rank's end is not known, the first one counts");
-    end(&failure, 1, 3 << 8);
-    end(&failure, 2, 11);
-    is_int(1, hp_failure_cause(&failure)->rank, "then its own does");
-    is_int(3 << 8, hp_failure_cause(&failure)->status, "with its status");
-    hp_failure_close(&failure);
-    start_all(&failure, 3);
-    end(&failure, 0, 1 << 8);
-    hp_failure_ring_failed(&failure, NULL, &lost);
-    end(&failure, 1, 0);
-    is_int(0, hp_failure_cause(&failure)->rank, "a rank that ended well is no failure");
-    hp_failure_close(&failure);
-    hp_err_set(&lost, HOOP_ERR_PEER_LOST, "rank 1 (node, pid 802) vanished");
-    lost.rank = 1;
-    start_all(&failure, 3);
-    end(&failure, 0, 1 << 8);
-    end(&failure, 1, 1 << 8);
-    end(&failure, 2, 3 << 8);
-    hp_failure_ring_failed(&failure, NULL, &lost);
-    is_int(2, hp_failure_cause(&failure)->rank, "the rank of a split is known by its process");
-    hp_failure_close(&failure);
-    hp_err_set(&late, HOOP_ERR_TIMEOUT, "rank 1 (node, pid 801) has not entered operation 7");
-    late.rank = 1;
-    start_all(&failure, 3);
-    end(&failure, 0, 1 << 8);
-    end(&failure, 1, 1 << 8);
-    hp_failure_ring_failed(&failure, NULL, &late);
-    is_int(0, hp_failure_cause(&failure)->rank, "a late rank's own end follows from the verdict");
-    hp_failure_close(&failure);
-}
-
-/* --- the report --- */
-
 /* What the report writes to standard error, with the descriptor put back. */
 static char *
 report(hp_failure *failure, int hidden)
@@ -214,6 +144,59 @@ report(hp_failure *failure, int hidden)
     return text;
 }
 
+/* The failure that would be reported now as the cause. */
+static hp_rank_exit
+cause_of(const hp_failure *failure)
+{
+    hp_failure copy = *failure;
+    report(&copy, 0);
+    return copy.first;
+}
+
+/* The rank that the ring lost may end behind one that failed because of it. */
+static void
+check_cause(void)
+{
+    hp_failure failure;
+    hoop_error lost = {0}, late = {0};
+    hp_err_set(&lost, HOOP_ERR_PEER_LOST, "rank 1 (node, pid 801) vanished during operation 7: it exited");
+    lost.rank = 1;
+    start_all(&failure, 3);
+    end(&failure, 0, 1 << 8);
+    hp_failure_ring_failed(&failure, NULL, &lost);
+    is_int(0, cause_of(&failure).rank, "while the lost rank's end is not known, the first one counts");
+    end(&failure, 1, 3 << 8);
+    end(&failure, 2, 11);
+    is_int(1, cause_of(&failure).rank, "then its own does");
+    is_int(3 << 8, cause_of(&failure).status, "with its status");
+    hp_failure_close(&failure);
+    start_all(&failure, 3);
+    end(&failure, 0, 1 << 8);
+    hp_failure_ring_failed(&failure, NULL, &lost);
+    end(&failure, 1, 0);
+    is_int(0, cause_of(&failure).rank, "a rank that ended well is no failure");
+    hp_failure_close(&failure);
+    hp_err_set(&lost, HOOP_ERR_PEER_LOST, "rank 1 (node, pid 802) vanished");
+    lost.rank = 1;
+    start_all(&failure, 3);
+    end(&failure, 0, 1 << 8);
+    end(&failure, 1, 1 << 8);
+    end(&failure, 2, 3 << 8);
+    hp_failure_ring_failed(&failure, NULL, &lost);
+    is_int(2, cause_of(&failure).rank, "the rank of a split is known by its process");
+    hp_failure_close(&failure);
+    hp_err_set(&late, HOOP_ERR_TIMEOUT, "rank 1 (node, pid 801) has not entered operation 7");
+    late.rank = 1;
+    start_all(&failure, 3);
+    end(&failure, 0, 1 << 8);
+    end(&failure, 1, 1 << 8);
+    hp_failure_ring_failed(&failure, NULL, &late);
+    is_int(0, cause_of(&failure).rank, "a late rank's own end follows from the verdict");
+    hp_failure_close(&failure);
+}
+
+/* --- the report --- */
+
 #define SENTENCE "hooprun: rank 1 (node, pid 801, ./x) exited with status 3 after 1.5 s; stopping 1 other\n"
 
 static void
@@ -236,12 +219,14 @@ check_report(void)
     hp_failure_close(&failure);
     start_all(&failure, 2);
     hp_err_set(&error, HOOP_ERR_PEER_LOST, "rank 1 (node) vanished");
+    error.rank = 1;
     hp_failure_ring_failed(&failure, NULL, &error);
     end(&failure, 1, 3 << 8);
     is_string(SENTENCE, report(&failure, 0), "a sentence about the rank itself adds nothing");
     hp_failure_close(&failure);
     start_all(&failure, 2);
     hp_err_set(&error, HOOP_ERR_TIMEOUT, "rank 1 (node) waits for rank 0");
+    error.rank = 1;
     hp_failure_ring_failed(&failure, NULL, &error);
     end(&failure, 1, 3 << 8);
     is_string(SENTENCE "hooprun: the ring had failed: rank 1 (node) waits for rank 0\n", report(&failure, 0),
@@ -249,6 +234,7 @@ check_report(void)
     hp_failure_close(&failure);
     start_all(&failure, 2);
     hp_err_set(&error, HOOP_ERR_TIMEOUT, "rank 1 (node) is late");
+    error.rank = 1;
     hp_failure_ring_failed(&failure, "split 2 colour 0", &error);
     end(&failure, 1, 3 << 8);
     is_string(SENTENCE "hooprun: split 2 colour 0 had failed: rank 1 (node) is late\n", report(&failure, 0),
@@ -263,16 +249,35 @@ check_report(void)
     hp_failure_close(&failure);
 }
 
+static void
+check_last_lines(void)
+{
+    hp_failure failure;
+    char line[40];
+    start_all(&failure, 2);
+    for (int i = 0; i < 500; i++) {
+        snprintf(line, sizeof(line), "line %d\n", i);
+        hp_failure_stderr(&failure, 1, (const uint8_t *)line, strlen(line), 0);
+    }
+    is_uint(2048, hp_buffer_size(&failure.rank[1].tail), "what is kept is bounded");
+    hp_failure_stderr(&failure, 1, (const uint8_t *)"the\x1b[31m end", 12, 0);
+    end(&failure, 1, 3 << 8);
+    is_string(SENTENCE "[1] line 491\n[1] line 492\n[1] line 493\n[1] line 494\n[1] line 495\n[1] line 496\n"
+                       "[1] line 497\n[1] line 498\n[1] line 499\n[1] the?[31m end\n",
+              report(&failure, 1), "the last ten lines, made harmless");
+    hp_failure_close(&failure);
+}
+
 int
 main(void)
 {
     tap_limit(240);
     plan_lazy();
-    check_tail();
     check_sentences();
     check_ring();
     check_first();
     check_cause();
     check_report();
+    check_last_lines();
     return 0;
 }

@@ -235,8 +235,8 @@ check_spec(void)
     is_string("13 7 ", sent(1, 0), "signals and sizes go to all");
     hp_hosts_stop(&hosts, HP_SEC);
     is_string("13 7 14 ", sent(0, 0), "so does a stop");
-    is_string("n2", hp_hosts_name_of(&hosts, 2), "a rank's host");
-    ok(!hp_hosts_name_of(&hosts, 4) && !hp_hosts_name_of(&hosts, -1), "what is no rank has none");
+    is_string("n2", hp_hosts_of(&hosts, 2)->name, "a rank's host");
+    ok(!hp_hosts_of(&hosts, 4) && !hp_hosts_of(&hosts, -1), "what is no rank has none");
     end();
 }
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "t/tap/tap.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { A = 0, B = 2, C = 4 }; /* standard outputs of ranks 0, 1, 2 */
@@ -60,7 +61,7 @@ begin_lazy(void)
 static void
 check_lazy(void)
 {
-    static char flood[HP_LINES_MAX + 2];
+    static char flood[HP_SCREEN_LINE + 2];
     begin_lazy();
     says(B, "one\n");
     shows("", "the first words wait for those of others");
@@ -186,6 +187,34 @@ check_bound(void)
     shows("\nsecond", "but for its last words");
 }
 
+/* Random bytes in random pieces come out as they went in. With rare newlines, lines are longer than the screen holds. */
+static void
+check_random(int round)
+{
+    size_t size = (size_t)(tap_random() % 400000), at = 0;
+    uint8_t *text = malloc(size + 1);
+    begin(2, 0, 0);
+    for (size_t i = 0; i < size; i++)
+        do
+            text[i] = (uint8_t)tap_random();
+        while (round % 2 && text[i] == '\n');
+    while (at < size) {
+        size_t n = (size_t)(tap_random() % 9000) + 1, before = hp_buffer_size(&out);
+        n = n < size - at ? n : size - at;
+        hp_screen_feed(screen, A, text + at, n, now);
+        at += n;
+        size_t after = hp_buffer_size(&out);
+        if (after > before && round % 2 == 0 && hp_buffer_first(&out)[after - 1] != '\n')
+            ok(0, "a line is cut");
+        if (at - after > HP_SCREEN_LINE)
+            ok(0, "%zu bytes are held", at - after);
+    }
+    hp_screen_end(screen, A);
+    ok(hp_buffer_size(&out) == size && (size == 0 || memcmp(hp_buffer_first(&out), text, size) == 0),
+       "%zu random bytes come out as they went in", size);
+    free(text);
+}
+
 int
 main(void)
 {
@@ -197,6 +226,8 @@ main(void)
     check_one();
     check_lazy();
     check_bound();
+    for (int round = 0; round < 20; round++)
+        check_random(round);
     hp_screen_free(screen);
     hp_buffer_free(&out);
     return 0;

@@ -3,7 +3,7 @@
  * The getters that write text: a rank's own address is the one at which it can be reached, in every form and size of
  * buffer; a ring of one has none. Without a GPU, its getters say why. (With one: t/sys/bench_gpu.t.)
  */
-#include "gpu/cuda_image.h"
+#include "gpu/cuda_launch.h"
 #include "hoop.h"
 #include "t/tap/tap.h"
 #include "t/tools/party.h"

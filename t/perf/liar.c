@@ -6,8 +6,8 @@
  * BENCH_LIE is the count of float32 elements whose allreduces are falsified; on rank 0 only. BENCH_SLOW is a number of
  * milliseconds that every allreduce of float32 takes longer.
  */
-#include "gpu/cuda_memory.h"
 #include "gpu/gpu.h"
+#include "t/tools/cuda_device.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -113,8 +113,8 @@ downward base call call_names dtype processors wire buffer log line_writer count
 downward flight report base64 story chain ring sweep collection folder server_socket process format
 downward net link stripe medium shm control receiver frame_check link_state iov acceptor candidate pending spare race dial handshake_io handshake \
     alarm log_queue ports secret auth frame probe sock interface addr lookup tcp_path tcp_silence socket loop
-downward gpu gpu host cuda cuda_memory cuda_stream_sync cuda_queue cuda_bounce cuda_launch cuda_memtype cuda_context \
-    cuda_internal cuda_driver cuda_image kernels kernel_types cuda_kernel \
+downward gpu gpu host cuda cuda_stream_sync cuda_queue cuda_bounce cuda_launch cuda_memtype cuda_context \
+    cuda_internal cuda_driver kernels kernel_types cuda_kernel \
     reduce reduce_plain reduce_avx2 reduce_avx512 reduce_loops arith codec device
 downward rendezvous server inquiry answer job_keys table rank_row lookout job admission absence notes job_events wait_chain whereabouts job_state rings job_watch summary columns comeback roster hold_up departure join_group straggler history stall_warning disagreement refused_call ring_names link_loss unreachable limit ping ring_view blame ring_order \
     events title client membership registration resend clock_question control_conn message clock_offset lateness
@@ -123,9 +123,9 @@ downward lib hoop bootstrap wait collective serve sendrecv alltoallv message_cal
     work_pool request registry baton name comm counters call_times exchange ways pmi pmix mpi server_search bounded_wait environment outward launcher config config.def \
     secret_file listener server_thread peer_heartbeat \
     channel attach slot belt work pair arrivals matching place schedule plan blocks
-downward launch agent ranks start_error run silence inspection host job_server failure recorders diag agent_conn \
+downward launch agent ranks start_error run silence inspection host job_server failure recorders agent_conn \
     mapping options rank_env allocation local_addr hostfile output screen stdin terminal affinity \
-    knock lease rank_exit spec agent_msg write_queue signals spawn options.def xalloc
+    lease rank_exit spec agent_msg write_queue signals spawn options.def xalloc
 downward top flight screen servers
 downward perf run data memory report options stats collectives
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda_memory: every function here is a call of the driver in the device's context. */
-#include "gpu/cuda_memory.h"
+/* cuda_device: most functions here are a call of the driver in the device's context. */
+#include "t/tools/cuda_device.h"
 
 #include "gpu/cuda_context.h"
+
+#include <stdio.h>
 
 static hp_cu_pointer
 pointer(const void *memory)
@@ -105,4 +107,14 @@ hp_cuda_stream_copy(hp_device *base, void *stream, void *to, const void *from, s
                                "cuMemcpyAsync", "copying an array on a stream");
     hp_cuda_leave(device, before);
     return result;
+}
+
+void
+hp_cuda_limits_of(const hp_device *base, hp_cuda_limits *limits)
+{
+    const hp_cuda_device *device = (const hp_cuda_device *)base;
+    limits->ordinal = device->ordinal;
+    limits->blocks = device->blocks;
+    limits->memory_ops = device->memory_ops;
+    snprintf(limits->name, sizeof(limits->name), "%s", device->name);
 }

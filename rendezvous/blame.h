@@ -10,7 +10,6 @@
 #include "rendezvous/message.h"
 
 enum { HP_SILENT_HEARTBEATS = 3 }; /* a rank is silent after so many missed heartbeats */
-enum { HP_OPERATION_TEXT = 144 };
 
 /* ns between two reports of a rank in an operation; op_timeout in ns, 0: none. */
 uint64_t hp_heartbeat(uint64_t op_timeout);
@@ -69,9 +68,6 @@ uint64_t hp_blame_silent_before(const hp_witness *witnesses, int n, uint64_t unr
 
 /* unreachable: as for hp_blame_silent_before. */
 hp_blame hp_blame_find(const hp_witness *witnesses, int n, uint64_t unreachable);
-
-/* As by hp_call_print_operation. Returns out. */
-const char *hp_blame_operation(uint64_t sequence, const hp_call *call, char out[HP_OPERATION_TEXT]);
 
 /* What is known of a process, as the end of a sentence about its rank: ", and its process runs". */
 const char *hp_blame_process(hp_process process);

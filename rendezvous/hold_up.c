@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/mem.h"
+#include "base/rank_set.h"
 #include "rendezvous/join_group.h"
 #include "rendezvous/ping.h"
 #include "rendezvous/unreachable.h"
@@ -27,8 +27,8 @@ hp_hold_up_process(const hp_events *events, const hp_member *who, uint64_t stall
 static void
 name_silent_ranks(const hp_ring_view *v, hp_blame *blame, uint64_t now, char *text, size_t size)
 {
-    uint8_t *silent = hp_unreachable_mark(v->witnesses, v->peers, v->events, v->size, blame->sequence, v->heartbeat);
-    if (silent && blame->rank >= 0 && silent[blame->rank] && blame->process != HP_PROCESS_STOPPED) {
+    uint64_t *silent = hp_unreachable_mark(v->witnesses, v->peers, v->events, v->size, blame->sequence, v->heartbeat);
+    if (silent && blame->rank >= 0 && hp_rank_set_has(silent, blame->rank) && blame->process != HP_PROCESS_STOPPED) {
         hp_unreachable s = hp_unreachable_find(v->witnesses, v->members, silent, v->size);
         hp_unreachable_print(&s, v->members, silent, v->size, blame, now - v->moved, now, text, size);
         blame->rank = s.first;
@@ -72,15 +72,17 @@ hp_hold_up_here(const hp_ring_view *v, uint64_t stalled, char *out, size_t size)
 void
 hp_hold_up_add_away(const hp_ring_view *v, int named, char *text, size_t size)
 {
-    uint8_t *away = hp_alloc((size_t)v->size, 1);
+    uint64_t *away = hp_rank_set_new(v->size);
     size_t used = strlen(text);
-    char list[96];
     int n = 0;
     for (int i = 0; away && i < v->size; i++)
-        n += away[i] = !v->witnesses[i].left && v->witnesses[i].silence >= AWAY_MS * HP_MS;
-    if (n && (named < 0 || !away[named]) && used < size)
-        snprintf(text + used, size - used, "; rank%s %s %s unreachable", n > 1 ? "s" : "",
-                 hp_unreachable_list(away, v->size, list, sizeof(list)), n > 1 ? "are" : "is");
+        if (!v->witnesses[i].left && v->witnesses[i].silence >= AWAY_MS * HP_MS) {
+            hp_rank_set_add(away, i);
+            n++;
+        }
+    if (n && (named < 0 || !hp_rank_set_has(away, named)) && used < size)
+        snprintf(text + used, size - used, "; %s %s unreachable", hp_say_ranks(away, v->size, 1).text,
+                 n > 1 ? "are" : "is");
     free(away);
 }
 
@@ -108,15 +110,15 @@ hp_hold_up_overrun(const hp_ring_view *v, int rank, uint64_t now, hoop_error *er
 {
     const hp_witness *w = &v->witnesses[rank];
     uint64_t waited = w->report.overdue + (now - w->last_seen);
-    char text[256], operation[HP_OPERATION_TEXT];
+    char text[256];
     hp_blame blame = find(v, waited, now, text, sizeof(text));
+    hp_err_set(error, HOOP_ERR_TIMEOUT, "%s", text);
     if (blame.guilt == HP_GUILT_LINK || blame.guilt == HP_GUILT_SELF) {
         blame.rank = rank;
-        snprintf(text, sizeof(text), "rank %d (%s) has waited %.1f s for %s, which was the limit of that wait", rank,
-                 v->members[rank].host, (double)waited / 1e9,
-                 hp_blame_operation(blame.sequence, &blame.call, operation));
+        hp_err_set(error, HOOP_ERR_TIMEOUT, "%s has waited %.1f s for %s, which was the limit of that wait",
+                   hp_member_name(&v->members[rank]).text, (double)waited / 1e9,
+                   hp_say_operation(blame.sequence, &blame.call).text);
     }
-    hp_err_set(error, HOOP_ERR_TIMEOUT, "%s", text);
     error->rank = blame.rank;
     error->reporter = rank;
     error->sequence = blame.sequence;
@@ -141,14 +143,12 @@ hp_hold_up_judge(const hp_ring_view *v, int rank, uint64_t now, hoop_error *erro
 void
 hp_hold_up_links(const uint64_t *connected, int n, int size, hoop_error *error)
 {
-    char ranks[96];
     int late = size - n;
-    hp_err_set(
-        error, HOOP_ERR_RENDEZVOUS,
-        "all %d ranks joined, but the links of %d of them are not up (rank %s); can the hosts reach each other, or "
-        "does a firewall close their ports?",
-        size, late, hp_rank_list(connected, size, 0, ranks, sizeof(ranks)));
+    hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+               "all %d ranks joined, but the links of %d of them are not up (%s); can the hosts reach each other, or "
+               "does a firewall close their ports?",
+               size, late, hp_say_ranks(connected, size, 0).text);
     for (int i = 0; late == 1 && i < size; i++)
-        if (!(connected[i / 64] >> (i % 64) & 1))
+        if (!hp_rank_set_has(connected, i))
             error->rank = i;
 }

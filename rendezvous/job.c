@@ -342,9 +342,8 @@ static hoop_result
 refuse_return(const hp_join *join, hoop_error *error)
 {
     hp_err_set(error, HOOP_ERR_RENDEZVOUS,
-               "the rendezvous server does not know the ring that rank %d (%.60s) wants to join again: was the server "
-               "restarted?",
-               join->member.rank, join->member.host);
+               "the rendezvous server does not know the ring that %s wants to join again: was the server restarted?",
+               hp_member_name(&join->member).text);
     error->rank = join->member.rank;
     error->phase = HOOP_PHASE_OPERATION;
     return error->code;

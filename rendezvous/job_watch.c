@@ -44,19 +44,18 @@ parent_of(const hp_join_group *m, const hp_roster *rosters)
     return r;
 }
 
-/* "rank 1 (node2, pid 811) has", or "ranks 1, 3 have"; and what is known of the process of one, as an end of its sentence. */
+/* "rank 1 (node2, pid 811) has", or "ranks 1 and 3 have"; and what is known of the process of one, as an end of its sentence. */
 static const char *
 name_missing(const hp_join_group *m, const hp_roster *parent, uint64_t waited, char *out, size_t size)
 {
-    char ranks[128];
     int rank = 0;
     while (rank < m->size - 1 && hp_join_group_has(m, rank))
         rank++;
     const hp_member *who = &parent->ring.members[rank];
     if (m->size - m->joined_n > 1)
-        snprintf(out, size, "ranks %s have", hp_rank_list(m->has_joined, m->size, 0, ranks, sizeof(ranks)));
+        snprintf(out, size, "%s have", hp_say_ranks(m->has_joined, m->size, 0).text);
     else
-        snprintf(out, size, "rank %d (%s, pid %u) has", rank, who->host, who->pid);
+        snprintf(out, size, "%s has", hp_member_process(who).text);
     return m->size - m->joined_n > 1 ? "" : hp_blame_process(hp_hold_up_process(m->events, who, waited));
 }
 
@@ -66,9 +65,8 @@ print_split(const hp_join_group *m, const hp_roster *parent, uint64_t now, char 
     uint64_t waited = now - m->opened;
     char who[200], ring[HP_RING_TEXT];
     const char *process = name_missing(m, parent, waited, who, sizeof(who));
-    snprintf(out, size, "%s not called hoop_comm_split %u of %s%s; %d rank%s waited %.1f s", who, m->split,
-             hp_title_ring(parent->label, parent->name, ring), process, m->joined_n,
-             m->joined_n == 1 ? " has" : "s have", (double)waited / 1e9);
+    snprintf(out, size, "%s not called hoop_comm_split %u of %s%s; %s", who, m->split,
+             hp_title_ring(parent->label, parent->name, ring), process, hp_say_waited(m->joined_n, waited).text);
     hp_ring_view view = hp_roster_view(parent);
     hp_hold_up_add_away(&view, -1, out, size);
 }
@@ -76,7 +74,7 @@ print_split(const hp_join_group *m, const hp_roster *parent, uint64_t now, char 
 static void
 print_world(const hp_join_group *m, char *out, size_t size)
 {
-    char ranks[128], where[HP_HOST_TEXT + 4];
+    char where[HP_HOST_TEXT + 4];
     int given = 0, left = m->size - m->joined_n;
     const char *are = left == 1 ? "is" : "are";
     for (int i = 0; i < m->joined_n; i++)
@@ -85,8 +83,7 @@ print_world(const hp_join_group *m, char *out, size_t size)
     if (given < m->joined_n)
         snprintf(out, size, "%d %s missing", left, are);
     else
-        snprintf(out, size, "rank%s %s%s %s missing", left == 1 ? "" : "s",
-                 hp_rank_list(m->has_joined, m->size, 0, ranks, sizeof(ranks)), where, are);
+        snprintf(out, size, "%s%s %s missing", hp_say_ranks(m->has_joined, m->size, 0).text, where, are);
 }
 
 const char *
@@ -137,8 +134,8 @@ hp_job_watch_start(hp_join_group *m, const hp_roster *rosters, uint64_t now)
 void
 hp_job_watch_links(hp_roster *r, uint64_t now)
 {
-    char line[500], ranks[128];
-    int linking = r->state == HP_ROSTER_LINKING, late = r->ring.size - r->ready_n;
+    char line[500];
+    int linking = r->state == HP_ROSTER_LINKING;
     uint64_t after = r->warn_after ? AWAIT_MS * HP_MS : 0;
     if (!linking && r->state != HP_ROSTER_RUNNING)
         return;
@@ -146,10 +143,9 @@ hp_job_watch_links(hp_roster *r, uint64_t now)
     double seconds = (double)r->linking.lasted / 1e9;
     if (word == HP_STALL_WARN)
         snprintf(line, sizeof(line),
-                 "%s: all %d ranks are here, but after %.1f s the connections of rank%s %s are not up: can the hosts "
+                 "%s: all %d ranks are here, but after %.1f s the connections of %s are not up: can the hosts "
                  "reach each other, or does a firewall close their ports, see hoop_launch(7)?",
-                 r->label, r->ring.size, seconds, late == 1 ? "" : "s",
-                 hp_rank_list(r->ready, r->ring.size, 0, ranks, sizeof(ranks)));
+                 r->label, r->ring.size, seconds, hp_say_ranks(r->ready, r->ring.size, 0).text);
     else if (word == HP_STALL_OVER)
         snprintf(line, sizeof(line), "%s: the connections of all %d ranks are up after %.1f s", r->label, r->ring.size,
                  seconds);
@@ -247,15 +243,12 @@ static void
 fail_crossed(hp_roster *r, const hp_joined *member, int rank)
 {
     const hp_report *report = &r->witnesses[rank].report;
-    unsigned long long started = started_by(r, member);
-    char operation[HP_OPERATION_TEXT];
     hoop_error error;
-    hp_err_set(
-        &error, HOOP_ERR_MISMATCH,
-        "rank %d (%s) is in hoop_comm_split after %llu operation%s, but rank %d (%s) is in %s, which rank %d has "
-        "not started",
-        member->member.rank, member->member.host, started, started == 1 ? "" : "s", rank, r->ring.members[rank].host,
-        hp_blame_operation(report->sequence, &report->call, operation), member->member.rank);
+    hp_err_set(&error, HOOP_ERR_MISMATCH,
+               "%s is in hoop_comm_split after %s, but %s is in %s, which rank %d has not started",
+               hp_member_name(&member->member).text, hp_say_count(started_by(r, member), "operation").text,
+               hp_member_name(&r->ring.members[rank]).text, hp_say_operation(report->sequence, &report->call).text,
+               member->member.rank);
     error.rank = member->member.rank;
     error.reporter = rank;
     error.sequence = report->sequence;

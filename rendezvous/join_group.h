@@ -94,7 +94,4 @@ void hp_join_group_tick(hp_join_group *join_group, uint64_t now);
 void hp_join_group_sort(hp_join_group *join_group);
 int hp_join_group_group(hp_join_group *join_group, int first);
 
-/* "3, 5-7": the ranks whose bit in `set` equals `value`, cut with "and 12 more" if `out` is full. Returns out. */
-const char *hp_rank_list(const uint64_t *set, int n, int value, char *out, size_t size);
-
 #endif

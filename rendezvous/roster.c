@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/rank_set.h"
 #include "base/wire.h"
 #include "rendezvous/departure.h"
 #include "rendezvous/hold_up.h"
@@ -37,7 +38,7 @@ allocate(hp_roster *r, int count)
     r->ring.members = hp_alloc(n, sizeof(hp_member));
     r->peers = hp_alloc(n, sizeof(void *));
     r->witnesses = hp_alloc(n, sizeof(hp_witness));
-    r->ready = hp_alloc(n / 64 + 1, sizeof(uint64_t));
+    r->ready = hp_rank_set_new(r->ring.size);
     int opened = hp_link_loss_open(&r->losses, count);
     return opened && r->ring.order && r->ring.members && r->peers && r->witnesses && r->ready;
 }
@@ -150,13 +151,14 @@ hp_roster_fail(hp_roster *r, const hoop_error *cause)
 static void
 ring_is_up(hp_roster *r, uint64_t now)
 {
-    char line[128];
+    char line[400];
     int hosts = hp_ring_hosts(&r->ring);
     r->state = HP_ROSTER_RUNNING;
     r->moved = now;
     send_all(r, -1, HP_GO, NULL, 0);
-    snprintf(line, sizeof(line), "%d rank%s on %d host%s joined, ring up after %.2f s", r->ring.size,
-             r->ring.size == 1 ? "" : "s", hosts, hosts == 1 ? "" : "s", (double)(now - r->opened) / 1e9);
+    snprintf(line, sizeof(line), "%s on %s joined, ring up after %.2f s",
+             hp_say_count((uint64_t)r->ring.size, "rank").text, hp_say_count((uint64_t)hosts, "host").text,
+             (double)(now - r->opened) / 1e9);
     log_text(r, line);
 }
 
@@ -355,10 +357,9 @@ leave(hp_roster *r, int rank, uint64_t completed, uint64_t now)
 static void
 ready(hp_roster *r, int rank, uint64_t now)
 {
-    uint64_t *word = &r->ready[rank / 64], bit = UINT64_C(1) << (rank % 64);
-    if (r->state != HP_ROSTER_LINKING || (*word & bit))
+    if (r->state != HP_ROSTER_LINKING || hp_rank_set_has(r->ready, rank))
         return;
-    *word |= bit;
+    hp_rank_set_add(r->ready, rank);
     if (++r->ready_n == r->ring.size)
         ring_is_up(r, now);
 }

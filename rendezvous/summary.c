@@ -56,8 +56,7 @@ print_work(const hp_roster *r, const sums *s, const hp_line_sink *lines)
 {
     char line[400], messages[64] = "", sent[32], rate[32], title[HP_TITLE_TEXT];
     if (s->messages)
-        snprintf(messages, sizeof(messages), ", %llu message%s", (unsigned long long)s->messages,
-                 s->messages == 1 ? "" : "s");
+        snprintf(messages, sizeof(messages), ", %.60s", hp_say_count(s->messages, "message").text);
     snprintf(line, sizeof(line), "%s of %d rank%s: %llu operation%s%s, %s sent in %.1f s, %s/s a rank",
              hp_title_print(r->world ? "ring" : r->label, r->name, title), r->ring.size, r->ring.size == 1 ? "" : "s",
              (unsigned long long)s->operations, s->operations == 1 ? "" : "s", messages,
@@ -82,28 +81,24 @@ print_waits(const sums *s, const hp_line_sink *lines)
 const char *
 hp_summary_link(const hp_roster *r, const hp_slow_link *link, char *out, size_t size)
 {
-    const hp_member *from = &r->ring.members[link->from], *to = &r->ring.members[link->to];
     char rate[64] = "", round_trip[64] = "", bytes[32];
     if (link->rate)
         snprintf(rate, sizeof(rate), ", %s/s", print_bytes((double)link->rate, bytes));
     if (link->rtt)
         snprintf(round_trip, sizeof(round_trip), ", round trip %.2f ms", link->rtt / 1e3);
-    snprintf(out, size,
-             "slowest link: rank %d (%s) to rank %d (%s)%s%s, %llu segment%s sent again, waited for %.0f%% of "
-             "the time",
-             link->from, from->host, link->to, to->host, rate, round_trip, (unsigned long long)link->retransmits,
-             link->retransmits == 1 ? "" : "s", link->share * 100);
+    snprintf(out, size, "slowest link: %s to %s%s%s, %s sent again, waited for %.0f%% of the time",
+             hp_member_name(&r->ring.members[link->from]).text, hp_member_name(&r->ring.members[link->to]).text, rate,
+             round_trip, hp_say_count(link->retransmits, "segment").text, link->share * 100);
     return out;
 }
 
 const char *
 hp_summary_straggler(const hp_roster *r, const hp_straggler *straggler, const char *when, char *out, size_t size)
 {
-    snprintf(
-        out, size,
-        "slowest rank %s: rank %d (%s), late by %.3g ms an operation on average; the others wait %.0f%% of the time "
-        "for it",
-        when, straggler->rank, r->ring.members[straggler->rank].host, straggler->late * 1e3, straggler->share * 100);
+    snprintf(out, size,
+             "slowest rank %s: %s, late by %.3g ms an operation on average; the others wait %.0f%% of the time for it",
+             when, hp_member_name(&r->ring.members[straggler->rank]).text, straggler->late * 1e3,
+             straggler->share * 100);
     return out;
 }
 

@@ -33,12 +33,12 @@ by_weight(const void *one, const void *other)
 static void
 print_rest(const view *v, const hp_line_sink *lines, const weighed_rank *ranks, int n)
 {
-    char line[128];
+    char line[240];
     int in = 0;
     for (int i = 0; i < n; i++)
         in += v->ring->witnesses[ranks[i].rank].in_op;
-    snprintf(line, sizeof(line), "and %d more rank%s: %d in an operation, %d in none that lasts", n, n == 1 ? "" : "s",
-             in, n - in);
+    snprintf(line, sizeof(line), "and %s: %d in an operation, %d in none that lasts",
+             hp_say_count((uint64_t)n, "more rank").text, in, n - in);
     hp_columns_say(lines, line);
 }
 
@@ -205,8 +205,8 @@ print_ring(const hp_whereabouts *where, const hp_roster *r, const hp_table_optio
     char line[560], text[400], title[HP_TITLE_TEXT];
     view v = look(where, r, now);
     hp_line_sink lines = lines_of(options);
-    snprintf(line, sizeof(line), "%s, %s of %d rank%s: %s", hp_title_print(r->label, r->name, title),
-             r->world ? "ring" : "split", r->ring.size, r->ring.size == 1 ? "" : "s",
+    snprintf(line, sizeof(line), "%s, %s of %s: %s", hp_title_print(r->label, r->name, title),
+             r->world ? "ring" : "split", hp_say_count((uint64_t)r->ring.size, "rank").text,
              summary(where, &v, text, sizeof(text)));
     int said = hp_columns_say(&lines, line);
     print_ranks(&v, &lines, rows_of(options, said, r->ring.size));

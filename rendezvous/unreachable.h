@@ -18,24 +18,22 @@ typedef struct hp_unreachable {
 } hp_unreachable;
 
 /*
- * Which ranks of a ring are silent, one byte for each rank: those that wait in an operation or have not completed
+ * Which ranks of a ring are silent, as a set (base/rank_set.h): those that wait in an operation or have not completed
  * `sequence`, and have sent nothing. peers: by rank, NULL where it is not connected. The caller frees it; NULL:
  * out of memory.
  */
-uint8_t *hp_unreachable_mark(const hp_witness *witnesses, void *const *peers, const hp_events *events, int n,
-                             uint64_t sequence, uint64_t heartbeat);
+uint64_t *hp_unreachable_mark(const hp_witness *witnesses, void *const *peers, const hp_events *events, int n,
+                              uint64_t sequence, uint64_t heartbeat);
 
 /* silent: as hp_unreachable_mark returns it. */
-hp_unreachable hp_unreachable_find(const hp_witness *witnesses, const hp_member *members, const uint8_t *silent, int n);
+hp_unreachable hp_unreachable_find(const hp_witness *witnesses, const hp_member *members, const uint64_t *silent,
+                                   int n);
 
 /*
  * "ranks 4-6 and 9 (the first on node3) are unreachable or stopped; their hosts last spoke 1.2 s ago; 6 ranks have waited
  * 9.0 s in operation 17 (barrier)". blame: has the operation.
  */
-void hp_unreachable_print(const hp_unreachable *unreachable, const hp_member *members, const uint8_t *silent, int n,
+void hp_unreachable_print(const hp_unreachable *unreachable, const hp_member *members, const uint64_t *silent, int n,
                           const hp_blame *blame, uint64_t stalled, uint64_t now, char *out, size_t size);
-
-/* "4-6 and 9", "0, 2, 4 and 12 more": the ranks whose byte is 1. Returns out. */
-const char *hp_unreachable_list(const uint8_t *silent, int n, char *out, size_t size);
 
 #endif

@@ -218,16 +218,6 @@ hp_stay_print(const hp_stay *stay, const hp_roster *ring, char out[HP_WHERE_TEXT
     return out;
 }
 
-static const char *
-print_split(const hp_join_group *m, char out[HP_WHERE_TEXT])
-{
-    char ranks[64];
-    int left = m->size - m->joined_n;
-    snprintf(out, HP_WHERE_TEXT, "rank%s %s", left == 1 ? "" : "s",
-             hp_rank_list(m->has_joined, m->size, 0, ranks, sizeof(ranks)));
-    return out;
-}
-
 const char *
 hp_stay_waits_for(const hp_stay *stay, const hp_roster *ring, char out[HP_WHERE_TEXT])
 {
@@ -235,8 +225,10 @@ hp_stay_waits_for(const hp_stay *stay, const hp_roster *ring, char out[HP_WHERE_
     out[0] = 0;
     if (p->ring != ring)
         return out;
-    if (p->split)
-        return print_split(p->split, out);
+    if (p->split) {
+        snprintf(out, HP_WHERE_TEXT, "%s", hp_say_ranks(p->split->has_joined, p->split->size, 0).text);
+        return out;
+    }
     const hp_waiting *message = &ring->witnesses[p->rank].waiting;
     if (message->awaited.rank < 0)
         snprintf(out, HP_WHERE_TEXT, "its %s", message->awaited.what == HP_WAIT_STREAM ? "stream" : "device");

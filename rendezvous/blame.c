@@ -177,3 +177,24 @@ hp_blame_print(const hp_blame *blame, const hp_witness *w, const hp_member *memb
         break;
     }
 }
+
+uint64_t
+hp_limit_shortest(const hp_witness *w, int n, uint64_t joined)
+{
+    uint64_t usual = joined ? joined : HP_NEVER, shortest = HP_NEVER;
+    for (int i = 0; i < n; i++) {
+        uint64_t limit = w[i].report.limit ? w[i].report.limit : usual;
+        if (w[i].in_op && limit < shortest)
+            shortest = limit;
+    }
+    return shortest;
+}
+
+int
+hp_limit_overdue(const hp_witness *w, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (w[i].in_op && w[i].report.overdue)
+            return i;
+    return -1;
+}

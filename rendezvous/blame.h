@@ -47,6 +47,16 @@ typedef struct hp_blame {
     hp_call call;       /* the oldest operation; kind 0: no rank has reported it */
 } hp_blame;
 
+/* What the server knows of the ranks of a ring, for those that judge it. Arrays are by rank. */
+typedef struct hp_ring_view {
+    const hp_witness *witnesses;
+    const hp_member *members;
+    void *const *peers; /* NULL: gone, or away */
+    int size;
+    uint64_t moved;
+    const hp_events *events;
+} hp_ring_view;
+
 /* Whether the rank has called an operation that its program's stream has not reached. */
 static inline int
 hp_blame_awaits_stream(const hp_witness *witness)
@@ -78,5 +88,14 @@ const char *hp_blame_process(hp_process process);
  */
 void hp_blame_print(const hp_blame *blame, const hp_witness *witnesses, const hp_member *members, uint64_t stalled,
                     char *out, size_t size);
+
+/*
+ * The shortest op time-out of those in an operation, ns without progress; joined: for ranks that have set no other, 0: none.
+ * HP_NEVER: no rank in an operation has one.
+ */
+uint64_t hp_limit_shortest(const hp_witness *witnesses, int n, uint64_t joined);
+
+/* A rank in an operation whose wait, which has a limit of its own, is overdue; -1: none is. */
+int hp_limit_overdue(const hp_witness *witnesses, int n);
 
 #endif

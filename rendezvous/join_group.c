@@ -108,7 +108,7 @@ hp_join_group_fail(hp_join_group *m, const hoop_error *error, uint64_t now)
             continue;
         }
         m->events->send(m->events->arg, m->joined[i].peer, HP_REFUSED, payload, n);
-        m->events->disconnect(m->events->arg, m->joined[i].peer);
+        hp_events_disconnect(m->events, m->joined[i].peer);
     }
     m->joined_n = 0;
     m->failure = *error;
@@ -236,7 +236,7 @@ hp_join_group_join(hp_join_group *m, void *peer, const hp_join *join, uint64_t n
     hp_joined *before = find_same(m, join);
     if (before) {
         if (before->peer)
-            m->events->disconnect(m->events->arg, before->peer);
+            hp_events_disconnect(m->events, before->peer);
         before->peer = peer;
         before->away = 0;
         return HOOP_SUCCESS;
@@ -375,22 +375,8 @@ hp_join_group_mistrust(hp_join_group *m, const char *address)
     snprintf(m->mistrusted, sizeof(m->mistrusted), "; a process at %.60s has another secret", address);
 }
 
-/* A split's missing rank waits elsewhere, perhaps for another one. */
-static void
-name_guilty_rank(const hp_join_group *m, hoop_error *error)
-{
-    const hp_wait_place here = {.split = m, .rank = -1};
-    uint64_t waited = m->deadline - m->opened;
-    int guilty = -1;
-    char text[256];
-    if (!m->parent || !m->events->elsewhere(m->events->arg, &here, waited, &guilty, text, sizeof(text)))
-        return;
-    hp_err_set(error, HOOP_ERR_RENDEZVOUS, "%s", text);
-    error->rank = guilty;
-}
-
-static void
-name_missing_ranks(const hp_join_group *m, hoop_error *error)
+void
+hp_join_group_missing(const hp_join_group *m, hoop_error *error)
 {
     char hosts[136], missing[HP_NOUN + 16];
     int given = 0, left = m->size - m->joined_n;
@@ -408,7 +394,6 @@ name_missing_ranks(const hp_join_group *m, hoop_error *error)
     for (int i = 0; left == 1 && given == m->joined_n && i < m->size; i++)
         if (!hp_rank_set_has(m->has_joined, i))
             error->rank = i;
-    name_guilty_rank(m, error);
     error->phase = HOOP_PHASE_BRINGUP;
 }
 
@@ -426,16 +411,11 @@ await_away(hp_join_group *m, uint64_t now)
     }
 }
 
-void
+int
 hp_join_group_tick(hp_join_group *m, uint64_t now)
 {
-    hoop_error error;
     await_away(m, now);
-    if (m->failure.code || now < m->deadline || m->joined_n == 0 || m->joined_n == m->size)
-        return;
-    name_missing_ranks(m, &error);
-    hp_join_group_fail(m, &error, now);
-    m->deadline = now; /* A rank that joins a world later begins a new one: this sentence may name that very rank. */
+    return !m->failure.code && now >= m->deadline && m->joined_n > 0 && m->joined_n < m->size;
 }
 
 static int

@@ -84,7 +84,10 @@ int hp_join_group_is_known(const hp_join_group *join_group); /* every rank has j
  * ranks that join later get the cause.
  */
 void hp_join_group_fail(hp_join_group *join_group, const hoop_error *error, uint64_t now);
-void hp_join_group_tick(hp_join_group *join_group, uint64_t now);
+/* 1: the time of those that wait is up, and the owner fails it, since it knows where the missing ranks wait instead. */
+int hp_join_group_tick(hp_join_group *join_group, uint64_t now);
+void hp_join_group_missing(const hp_join_group *join_group,
+                           hoop_error *error); /* the error of that: who has not joined */
 
 /*
  * When joined_n == size: assigns ranks to those without one and sorts by (colour, key, rank). Groups are then runs of

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/rank_set.h"
-#include "rendezvous/hold_up.h"
 
 #include <stdio.h>
 
@@ -39,7 +38,7 @@ is_blamed(const hp_table_view *v, int rank)
 static int
 is_stopped(const hp_table_view *v, int rank)
 {
-    return hp_whereabouts_known(v->where, &v->ring->ring.members[rank]).stopped;
+    return hp_whereabouts_known(v->where, &v->ring->ring.members[rank]).process == HP_PROCESS_STOPPED;
 }
 
 /* Whether a rank that is in no operation has called one that its program's stream has not reached. */

@@ -11,8 +11,6 @@
 #include "base/rank_set.h"
 #include "base/wire.h"
 #include "rendezvous/departure.h"
-#include "rendezvous/hold_up.h"
-#include "rendezvous/limit.h"
 #include "rendezvous/ring_order.h"
 
 #include <stdio.h>
@@ -79,7 +77,7 @@ hp_roster_new(const hp_join_group *m, const char *label, const hp_joined *joined
     }
     for (int i = 0; i < count; i++)
         if (r->peers[i])
-            r->events->assign(r->events->arg, r->peers[i], r, i);
+            hp_events_assign(r->events, r->peers[i], r, i);
     return r;
 }
 
@@ -165,7 +163,7 @@ ring_is_up(hp_roster *r, uint64_t now)
 hp_ring_view
 hp_roster_view(const hp_roster *r)
 {
-    return (hp_ring_view){r, r->witnesses, r->ring.members, r->peers, r->ring.size, r->heartbeat, r->moved, r->events};
+    return (hp_ring_view){r->witnesses, r->ring.members, r->peers, r->ring.size, r->moved, r->events};
 }
 
 static void
@@ -374,7 +372,6 @@ malformed(hoop_error *error)
 static int
 aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
-    hp_ring_view view = hp_roster_view(r);
     hoop_error cause;
     if (!hp_abort_get(&cause, payload, n) || cause.code == HOOP_SUCCESS || cause.rank < -1 ||
         cause.rank >= r->ring.size)
@@ -385,8 +382,10 @@ aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, 
         hp_roster_cut_off(r, rank);
     else if (r->state == HP_ROSTER_RUNNING && hp_disagreement_note(&r->disagreement, &cause, now))
         judge_calls(r, now);
+    else if (cause.code == HOOP_ERR_TIMEOUT && (cause.flags & HOOP_ERROR_BEST_EFFORT))
+        r->asked = cause;
     else
-        fail(r, &cause, hp_hold_up_judge(&view, rank, now, &cause) ? -1 : rank);
+        fail(r, &cause, rank);
     return 0;
 }
 
@@ -401,14 +400,6 @@ unstarted(hp_roster *r, int rank, const uint8_t *payload, size_t n, hoop_error *
     if (r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].left)
         hp_refused_calls_note(&r->refused_calls, r->ring.size, rank, &refused);
     return 0;
-}
-
-static void
-fail_refused(hp_roster *r, int rank)
-{
-    hoop_error error;
-    hp_refused_calls_print(&r->refused_calls, &r->ring.members[rank], &error);
-    fail(r, &error, -1);
 }
 
 static int
@@ -520,37 +511,45 @@ hp_roster_needed(const hp_roster *r, uint64_t now)
            (!ended && hp_link_loss_returning(&r->losses, r->witnesses, now));
 }
 
+/* Of the ranks, which have all joined, some are not connected. */
+static void
+fail_unlinked(hp_roster *r)
+{
+    hoop_error error;
+    int size = r->ring.size, late = size - r->ready_n;
+    hp_err_set(
+        &error, HOOP_ERR_RENDEZVOUS,
+        "all %d ranks joined, but the links of %d of them are not up (%s); can the hosts reach each other, or does a "
+        "firewall close their ports?",
+        size, late, hp_say_ranks(r->ready, size, 0).text);
+    for (int i = 0; late == 1 && i < size; i++)
+        if (!hp_rank_set_has(r->ready, i))
+            error.rank = i;
+    fail(r, &error, -1);
+}
+
 /* A rank that is away has time to come back before it is said to have vanished. */
 static void
 await_links(hp_roster *r, uint64_t now)
 {
     int gone = hp_link_loss_stayed_away(&r->losses, now);
-    hoop_error error;
-    if (gone >= 0) {
+    if (gone >= 0)
         lose(r, gone, 0, NULL);
-    } else if (now >= r->deadline) {
-        hp_hold_up_links(r->ready, r->ready_n, r->ring.size, &error);
-        fail(r, &error, -1);
-    }
+    else if (now >= r->deadline)
+        fail_unlinked(r);
 }
 
 /*
  * A wait with a limit of its own ends the operation, even one that progresses. It is judged a moment after its report,
- * when the other ranks that are in the operation have reported that too. 1: the ring has failed.
+ * when the other ranks that are in the operation have reported that too.
  */
 static int
-end_overdue(hp_roster *r, uint64_t now)
+is_overdue(hp_roster *r, uint64_t now)
 {
     int rank = hp_limit_overdue(r->witnesses, r->ring.size);
-    hp_ring_view view = hp_roster_view(r);
-    hoop_error error;
     if (rank < 0 || !r->overdue_at)
         r->overdue_at = rank < 0 ? 0 : now;
-    if (rank < 0 || now - r->overdue_at < r->heartbeat)
-        return 0;
-    hp_hold_up_overrun(&view, rank, now, &error);
-    fail(r, &error, -1);
-    return 1;
+    return rank >= 0 && now - r->overdue_at >= r->heartbeat;
 }
 
 int
@@ -562,7 +561,7 @@ hp_roster_timed(const hp_roster *r)
              hp_link_loss_waits(&r->losses)));
 }
 
-void
+int
 hp_roster_tick(hp_roster *r, uint64_t now)
 {
     if (r->state == HP_ROSTER_LINKING)
@@ -572,23 +571,20 @@ hp_roster_tick(hp_roster *r, uint64_t now)
         settle(r);
     weigh(r, 0, now);
     if (r->state != HP_ROSTER_RUNNING || r->in_op_n == 0)
-        return;
+        return 0;
     int refused = hp_refused_calls_due(&r->refused_calls, r->witnesses, r->ring.size, now);
     if (refused >= 0) {
-        fail_refused(r, refused);
-        return;
+        hoop_error error;
+        hp_refused_calls_print(&r->refused_calls, &r->ring.members[refused], &error);
+        fail(r, &error, -1);
+        return 0;
     }
     uint64_t limit = hp_limit_shortest(r->witnesses, r->ring.size, r->op_timeout);
     hp_ring_view view = hp_roster_view(r);
-    hoop_error error;
-    if (now - r->moved >= limit) {
-        hp_hold_up_timeout(&view, now, &error);
-        fail(r, &error, -1);
-        return;
-    }
-    if (end_overdue(r, now))
-        return;
+    if (now - r->moved >= limit || is_overdue(r, now))
+        return 1;
     hp_pings_send(&r->pings, &view, limit, now);
+    return 0;
 }
 
 const hp_member *

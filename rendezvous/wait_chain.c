@@ -5,8 +5,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "rendezvous/hold_up.h"
-#include "rendezvous/limit.h"
 #include "rendezvous/rings.h"
 
 #include <stdio.h>
@@ -83,7 +81,7 @@ follow(const hp_whereabouts *where, const hp_wait_place *p, const hp_blame *blam
     if (is_end(p, blame))
         return nowhere;
     const hp_member *who = &p->ring->ring.members[blame->rank];
-    if (p->ring->events->process(p->ring->events->arg, who) == HP_PROCESS_STOPPED)
+    if (hp_whereabouts_known(where, who).process == HP_PROCESS_STOPPED)
         return nowhere;
     const hp_stay *stay = hp_whereabouts_find(where, who, p, 1);
     return stay ? stay->place : nowhere;
@@ -205,7 +203,7 @@ missed(const hp_wait_place *p)
 
 /* What is said of the rank at the end. */
 static const char *
-deed(const hp_wait_chain *c, uint64_t stalled, char out[DEED_TEXT])
+deed(const hp_whereabouts *where, const hp_wait_chain *c, uint64_t stalled, char out[DEED_TEXT])
 {
     static const char *const process[] = {
         [HP_PROCESS_UNKNOWN] = ", or was stopped",
@@ -213,7 +211,7 @@ deed(const hp_wait_chain *c, uint64_t stalled, char out[DEED_TEXT])
         [HP_PROCESS_STOPPED] = ": its process is stopped",
     };
     const hp_roster *r = c->last.ring;
-    hp_process state = hp_hold_up_process(r->events, &r->ring.members[c->blame.rank], stalled);
+    hp_process state = hp_whereabouts_process(where, &r->ring.members[c->blame.rank], stalled);
     if (c->blame.guilt == HP_GUILT_ABSENT)
         snprintf(out, DEED_TEXT, "has not %s it%s", missed(&c->last), process[state]);
     else if (c->blame.guilt == HP_GUILT_LEFT)
@@ -281,7 +279,7 @@ print_last(const hp_wait_chain *c, const hp_member *waits, const char *over, uin
 
 /* Ranks have their numbers in the first ring; one that is not in it has that of the last one, as "its rank". */
 static void
-print_end(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
+print_end(const hp_whereabouts *where, const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
 {
     char place[PLACE_TEXT], over[40] = "", what[DEED_TEXT], first[200];
     const hp_member *waits = &c->from.ring->ring.members[c->first.rank];
@@ -296,7 +294,7 @@ print_end(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
     print_first(c, stalled, first, sizeof(first));
     snprintf(out, size, "%s waits%s in %s for %s%s, which %s", hp_member_process(waits).text, over,
              print_place(&c->last, &c->blame, place), guilty < 0 ? "its " : "",
-             hp_say_rank(guilty < 0 ? c->blame.rank : guilty, end->host, end->pid).text, deed(c, stalled, what));
+             hp_say_rank(guilty < 0 ? c->blame.rank : guilty, end->host, end->pid).text, deed(where, c, stalled, what));
     add_first(first, out, size);
 }
 
@@ -306,7 +304,7 @@ hp_wait_chain_say(const hp_whereabouts *where, const hp_wait_chain *c, uint64_t 
     if (c->circle)
         print_circle(where, c, stalled, out, size);
     else
-        print_end(c, stalled, out, size);
+        print_end(where, c, stalled, out, size);
 }
 
 int
@@ -330,13 +328,13 @@ hp_wait_chain_print(const hp_whereabouts *where, const hp_wait_place *from, uint
 
 /* The words of the rank's own warning, and whether the other one's process is stopped. */
 static void
-print_message(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
+print_message(const hp_whereabouts *where, const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
 {
     const hp_roster *r = c->from.ring;
     const hp_member *waits = &r->ring.members[c->from.rank], *peer = &r->ring.members[c->first.rank];
     const hp_waiting *message = message_of(&c->from);
     char call[HP_NOUN], whom[200];
-    int stopped = r->events->process(r->events->arg, peer) == HP_PROCESS_STOPPED;
+    int stopped = hp_whereabouts_known(where, peer).process == HP_PROCESS_STOPPED;
     if (message->awaited.rank < 0)
         snprintf(whom, sizeof(whom), "for its own %s", message->awaited.what == HP_WAIT_STREAM ? "stream" : "device");
     else
@@ -370,7 +368,7 @@ hp_wait_chain_message(const hp_whereabouts *where, const hp_roster *ring, uint64
     if (c.hops)
         hp_wait_chain_say(where, &c, now - stay->since, out, size);
     else
-        print_message(&c, now - stay->since, out, size);
+        print_message(where, &c, now - stay->since, out, size);
     return now - stay->since;
 }
 

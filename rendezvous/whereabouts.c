@@ -2,6 +2,7 @@
 /* whereabouts: see whereabouts.h. The list is sorted once, and every question is a search in it. */
 #include "rendezvous/whereabouts.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "rendezvous/rings.h"
 
@@ -72,8 +73,8 @@ add_rank(hp_whereabouts *w, const hp_roster *r, int rank, uint64_t now)
     const hp_member *who = &r->ring.members[rank];
     const hp_events *owner = w->job->owner;
     uint64_t heard = r->state == HP_ROSTER_LINKING ? now : r->witnesses[rank].heard;
-    int stopped = r->world && owner->process(owner->arg, who) == HP_PROCESS_STOPPED;
-    add(w, &(hp_stay){.who = who, .since = HP_NEVER, .heard = heard, .stopped = stopped});
+    hp_process process = r->world ? owner->process(owner->arg, who) : HP_PROCESS_UNKNOWN;
+    add(w, &(hp_stay){.who = who, .since = HP_NEVER, .heard = heard, .process = process});
 }
 
 static void
@@ -193,9 +194,16 @@ hp_whereabouts_known(const hp_whereabouts *w, const hp_member *who)
     hp_stay known = {.who = who};
     for (size_t i = first_of(w, who); i < w->n && hp_member_same(w->stays[i].who, who); i++) {
         known.heard = w->stays[i].heard > known.heard ? w->stays[i].heard : known.heard;
-        known.stopped |= w->stays[i].stopped;
+        known.process = w->stays[i].process > known.process ? w->stays[i].process : known.process;
     }
     return known;
+}
+
+hp_process
+hp_whereabouts_process(const hp_whereabouts *w, const hp_member *who, uint64_t stalled)
+{
+    hp_process process = hp_whereabouts_known(w, who).process;
+    return process == HP_PROCESS_RUNS && stalled < HP_SEC ? HP_PROCESS_UNKNOWN : process;
 }
 
 /* --- words --- */

@@ -344,12 +344,12 @@ test_process(void)
     is_string(
         "rank 3 (node1, pid 803) has not entered operation 17: its process is stopped, by a signal or a debugger; 1 "
         "rank has waited 0.5 s",
-        sim_late(s.job->rosters, HP_SEC / 2, text, sizeof(text)), "a process that is stopped");
+        sim_late(&s, s.job->rosters, HP_SEC / 2, text, sizeof(text)), "a process that is stopped");
     s.held = 2;
     is_string("rank 3 (node1, pid 803) has not entered operation 17, and its process runs; 1 rank has waited 1.0 s",
-              sim_late(s.job->rosters, HP_SEC, text, sizeof(text)), "one that runs");
+              sim_late(&s, s.job->rosters, HP_SEC, text, sizeof(text)), "one that runs");
     is_string("rank 3 (node1, pid 803) has not entered operation 17, or was stopped; 1 rank has waited 0.5 s",
-              sim_late(s.job->rosters, HP_SEC / 2, text, sizeof(text)), "which is not known at once");
+              sim_late(&s, s.job->rosters, HP_SEC / 2, text, sizeof(text)), "which is not known at once");
     s.held = 3;
     sim_report(&s, 3, 17, 1, 2);
     sim_pass(&s, 1900);

@@ -95,7 +95,7 @@ static const shape shapes[] = {
      "1     nodeB  866  waits in split 2 colour 0  10.8 s\n"},
     {"a rank that waits in one of two rings, for one that waits in the other", make_two,
      "job 4f21c0de split 2 colour 0, split of 3 ranks: rank 2 (nodeE, pid 869) has not entered operation 2 (barrier), "
-     "and its process runs; 2 ranks have waited 10.8 s\n"
+     "or was stopped; 2 ranks have waited 10.8 s\n"
      "rank  host   pid  operation  for    waits for\n"
      "0     nodeB  866  2 barrier  1.0 s  data from rank 1\n"
      "1     nodeD  868  2 barrier  1.0 s  data from rank 2\n"

@@ -5,6 +5,7 @@
 #include "base/rank_set.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { RANGES_SHOWN = 6 };
 
@@ -69,5 +70,29 @@ hp_say_operation(uint64_t sequence, const hp_call *call)
 {
     hp_noun noun;
     hp_call_print_operation(call, sequence, noun.text, HP_NOUN);
+    return noun;
+}
+
+hp_noun
+hp_say_title(const char *label, const char *name)
+{
+    hp_noun noun;
+    const char *quote = name[0] ? "\"" : "";
+    snprintf(noun.text, HP_NOUN, "%s%s%s%s%s", label, name[0] ? " " : "", quote, name, quote);
+    return noun;
+}
+
+const char *
+hp_say_split(const char *label)
+{
+    return strstr(label, "split ");
+}
+
+hp_noun
+hp_say_ring(const char *label, const char *name)
+{
+    hp_noun noun;
+    const char *split = hp_say_split(label);
+    snprintf(noun.text, HP_NOUN, name[0] ? "\"%s\"" : "%s", name[0] ? name : split ? split : "the whole job");
     return noun;
 }

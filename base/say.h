@@ -29,4 +29,13 @@ hp_noun hp_say_waited(int ranks, uint64_t ns); /* "7 ranks have waited 2.0 s" */
 
 hp_noun hp_say_operation(uint64_t sequence, const hp_call *call); /* as hp_call_print_operation */
 
+/* How lines about a ring begin: its label, 'job 4f21c0de split 0 colour 1 "dp"'; name empty: the label alone. */
+hp_noun hp_say_title(const char *label, const char *name);
+
+/* A ring in a sentence: "the whole job" or "split 1 colour 0"; one that has a name by that, in quotes. */
+hp_noun hp_say_ring(const char *label, const char *name);
+
+/* "split 0 colour 1" of such a label; NULL: it is of the whole job. */
+const char *hp_say_split(const char *label);
+
 #endif

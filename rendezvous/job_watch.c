@@ -57,10 +57,10 @@ print_split(const hp_whereabouts *where, const hp_join_group *m, const hp_roster
             size_t size)
 {
     uint64_t waited = now - m->opened;
-    char who[200], ring[HP_RING_TEXT];
+    char who[200];
     const char *process = name_missing(where, m, parent, waited, who, sizeof(who));
     snprintf(out, size, "%s not called hoop_comm_split %u of %s%s; %s", who, m->split,
-             hp_title_ring(parent->label, parent->name, ring), process, hp_say_waited(m->joined_n, waited).text);
+             hp_say_ring(parent->label, parent->name).text, process, hp_say_waited(m->joined_n, waited).text);
     hp_hold_up_add_away(parent, -1, out, size);
 }
 
@@ -186,7 +186,7 @@ void
 hp_job_watch_stall(hp_job *job, uint64_t now)
 {
     hp_job_watch *watch = &job->watch;
-    char line[480], text[256], title[HP_TITLE_TEXT];
+    char line[480], text[256];
     const hp_roster *r = watch->warning.since ? named_ring(watch, job->rosters) : NULL;
     if (!r) {
         watch->warning.since = 0; /* its failure was logged */
@@ -201,9 +201,9 @@ hp_job_watch_stall(hp_job *job, uint64_t now)
         hp_whereabouts where = hp_whereabouts_take(job, NULL, now);
         hp_hold_up_find(&where, r, watch->warning.lasted, text, sizeof(text));
         hp_whereabouts_free(&where);
-        snprintf(line, sizeof(line), "%s: %s", hp_title_print(r->label, r->name, title), text);
+        snprintf(line, sizeof(line), "%s: %s", hp_say_title(r->label, r->name).text, text);
     } else if (word == HP_STALL_OVER) {
-        snprintf(line, sizeof(line), "%s: goes on after %.1f s", hp_title_print(r->label, r->name, title), seconds);
+        snprintf(line, sizeof(line), "%s: goes on after %.1f s", hp_say_title(r->label, r->name).text, seconds);
     }
     if (word != HP_STALL_QUIET)
         job->owner->warn(job->owner->arg, line);

@@ -22,8 +22,8 @@ enum { TELL_MS = 100, SILENT_MS = 2000 };
 static void
 log_text(const hp_roster *r, const char *what)
 {
-    char line[480], title[HP_TITLE_TEXT];
-    snprintf(line, sizeof(line), "%s: %s", hp_title_print(r->label, r->name, title), what);
+    char line[480];
+    snprintf(line, sizeof(line), "%s: %s", hp_say_title(r->label, r->name).text, what);
     r->events->log(r->events->arg, line);
 }
 
@@ -119,8 +119,8 @@ static void
 fail(hp_roster *r, const hoop_error *cause, int except)
 {
     uint8_t payload[HP_ABORT_BYTES];
-    const char *split = hp_title_split(r->label);
-    char line[300], title[HP_TITLE_TEXT];
+    const char *split = hp_say_split(r->label);
+    char line[300];
     hoop_error first;
     if (r->state >= HP_ROSTER_FAILED)
         return;
@@ -137,7 +137,7 @@ fail(hp_roster *r, const hoop_error *cause, int except)
     send_all(r, except, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
     snprintf(line, sizeof(line), "failed: %s", r->cause.text);
     log_text(r, line);
-    r->events->failed(r->events->arg, split ? hp_title_print(split, r->name, title) : NULL, &r->cause);
+    r->events->failed(r->events->arg, split ? hp_say_title(split, r->name).text : NULL, &r->cause);
 }
 
 void

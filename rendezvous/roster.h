@@ -15,7 +15,8 @@
 #include "rendezvous/ping.h"
 #include "rendezvous/refused_call.h"
 #include "rendezvous/ring_names.h"
-#include "rendezvous/title.h"
+
+enum { HP_LABEL_TEXT = 64 };
 
 typedef enum hp_roster_state {
     HP_ROSTER_LINKING, /* the roster is sent; awaits READY of all ranks */

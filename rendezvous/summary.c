@@ -2,8 +2,6 @@
 /* summary: see summary.h. */
 #include "rendezvous/summary.h"
 
-#include "rendezvous/title.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -54,11 +52,11 @@ print_bytes(double bytes, char out[32])
 static void
 print_work(const hp_roster *r, const sums *s, const hp_line_sink *lines)
 {
-    char line[400], messages[64] = "", sent[32], rate[32], title[HP_TITLE_TEXT];
+    char line[400], messages[64] = "", sent[32], rate[32];
     if (s->messages)
         snprintf(messages, sizeof(messages), ", %.60s", hp_say_count(s->messages, "message").text);
     snprintf(line, sizeof(line), "%s of %d rank%s: %llu operation%s%s, %s sent in %.1f s, %s/s a rank",
-             hp_title_print(r->world ? "ring" : r->label, r->name, title), r->ring.size, r->ring.size == 1 ? "" : "s",
+             hp_say_title(r->world ? "ring" : r->label, r->name).text, r->ring.size, r->ring.size == 1 ? "" : "s",
              (unsigned long long)s->operations, s->operations == 1 ? "" : "s", messages,
              print_bytes((double)s->sent, sent), s->seconds,
              print_bytes(s->total > 0 ? (double)s->sent / s->total : 0, rate));

@@ -202,12 +202,11 @@ rows_of(const hp_table_options *options, int said, int ranks)
 static void
 print_ring(const hp_whereabouts *where, const hp_roster *r, const hp_table_options *options, uint64_t now)
 {
-    char line[560], text[400], title[HP_TITLE_TEXT];
+    char line[560], text[400];
     view v = look(where, r, now);
     hp_line_sink lines = lines_of(options);
-    snprintf(line, sizeof(line), "%s, %s of %s: %s", hp_title_print(r->label, r->name, title),
-             r->world ? "ring" : "split", hp_say_count((uint64_t)r->ring.size, "rank").text,
-             summary(where, &v, text, sizeof(text)));
+    snprintf(line, sizeof(line), "%s, %s of %s: %s", hp_say_title(r->label, r->name).text, r->world ? "ring" : "split",
+             hp_say_count((uint64_t)r->ring.size, "rank").text, summary(where, &v, text, sizeof(text)));
     int said = hp_columns_say(&lines, line);
     print_ranks(&v, &lines, rows_of(options, said, r->ring.size));
     print_slow(&v, &lines);

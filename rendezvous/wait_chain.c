@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLACE_TEXT = HP_NOUN + HP_RING_TEXT + 4, DEED_TEXT = 64 };
+enum { PLACE_TEXT = 2 * HP_NOUN + 4, DEED_TEXT = 64 };
 
 static const hp_wait_place nowhere = {.rank = -1};
 
@@ -158,14 +158,13 @@ static const char *
 print_place(const hp_wait_place *p, const hp_blame *blame, char out[PLACE_TEXT])
 {
     hp_noun what;
-    char ring[HP_RING_TEXT];
     if (is_operation(p))
         what = hp_say_operation(blame->sequence, &blame->call);
     else if (p->split)
         snprintf(what.text, HP_NOUN, "hoop_comm_split %u", p->split->split);
     else
         hp_call_print(&message_of(p)->call, what.text, HP_NOUN);
-    snprintf(out, PLACE_TEXT, "%s of %s", what.text, hp_title_ring(p->ring->label, p->ring->name, ring));
+    snprintf(out, PLACE_TEXT, "%s of %s", what.text, hp_say_ring(p->ring->label, p->ring->name).text);
     return out;
 }
 
@@ -262,12 +261,12 @@ add_first(const char *first, char *out, size_t size)
 static void
 print_last(const hp_wait_chain *c, const hp_member *waits, const char *over, uint64_t stalled, char *out, size_t size)
 {
-    char text[200], place[PLACE_TEXT], ring[HP_RING_TEXT], first[200];
+    char text[200], place[PLACE_TEXT], first[200];
     const hp_roster *r = c->last.ring;
     if (is_operation(&c->last)) {
         hp_blame_print(&c->blame, r->witnesses, r->ring.members, stalled, text, sizeof(text));
         snprintf(out, size, "%s waits%s in %s, where %s", hp_member_process(waits).text, over,
-                 hp_title_ring(r->label, r->name, ring), text);
+                 hp_say_ring(r->label, r->name).text, text);
         return;
     }
     print_first(c, stalled, first, sizeof(first));

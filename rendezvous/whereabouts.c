@@ -212,17 +212,17 @@ const char *
 hp_stay_print(const hp_stay *stay, const hp_roster *ring, char out[HP_WHERE_TEXT])
 {
     const hp_wait_place *p = &stay->place;
-    char call[96], name[HP_RING_TEXT], of[HP_RING_TEXT + 4] = "";
-    hp_title_ring(p->ring->label, p->ring->name, name);
+    char call[96], of[HP_NOUN] = "";
+    hp_noun name = hp_say_ring(p->ring->label, p->ring->name);
     if (p->ring != ring)
-        snprintf(of, sizeof(of), " of %s", name);
+        snprintf(of, sizeof(of), " of %.150s", name.text);
     if (p->split)
         snprintf(out, HP_WHERE_TEXT, "in hoop_comm_split %u%s", p->split->split, of);
     else if (p->rank >= 0)
         snprintf(out, HP_WHERE_TEXT, "%s%s",
                  hp_call_print(&p->ring->witnesses[p->rank].waiting.call, call, sizeof(call)), of);
     else
-        snprintf(out, HP_WHERE_TEXT, "waits in %s", name);
+        snprintf(out, HP_WHERE_TEXT, "waits in %.150s", name.text);
     return out;
 }
 

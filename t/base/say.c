@@ -50,6 +50,12 @@ main(void)
     is_string("7 ranks have waited 2.0 s", hp_say_waited(7, 2000000000).text, "some wait");
     is_string("operation 17 (barrier)", hp_say_operation(17, &barrier).text, "an operation");
     is_string("operation 17", hp_say_operation(17, &unknown).text, "of which nothing is known");
+    is_string("job 4f21c0de split 0 colour 1 \"dp\"", hp_say_title("job 4f21c0de split 0 colour 1", "dp").text,
+              "a ring's line");
+    is_string("job 4f21c0de", hp_say_title("job 4f21c0de", "").text, "of one without a name");
+    is_string("split 0 colour 1", hp_say_ring("job 4f21c0de split 0 colour 1", "").text, "a ring");
+    is_string("\"dp\"", hp_say_ring("job 4f21c0de split 0 colour 1", "dp").text, "by its name");
+    is_string("the whole job", hp_say_ring("job 4f21c0de", "").text, "the first one");
     test_ranks();
     return tap_failures() != 0;
 }

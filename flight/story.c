@@ -6,14 +6,15 @@
  */
 #include "flight/story.h"
 
+#include "base/rank_set.h"
+#include "base/say.h"
 #include "flight/chain.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-enum { RANKS_SHOWN = 6 }; /* ranges of ranks in a sentence */
 
 static const hp_flight_head *
 head_of(const hp_flight_member *m)
@@ -32,40 +33,28 @@ static void __attribute__((format(printf, 2, 3))) add(hp_flight_story *story, co
     va_end(ap);
 }
 
-/* "rank 3", "ranks 0 to 6", "ranks 0 and 2 to 5": those of the ring for which `is` holds. Returns how many. */
+/* The ranks of the ring for which `is` holds. Returns how many. */
 static int
 add_ranks(hp_flight_story *story, hp_flight_is *is, uint64_t sequence)
 {
     const hp_flight_ring *ring = story->ring;
-    int count = 0, ranges = 0, shown = 0;
+    uint64_t *set = hp_rank_set_new(ring->size);
+    int count = 0;
     for (int i = 0; i < ring->count; i++)
-        count += is(&ring->member[i], sequence);
-    add(story, count == 1 ? "rank " : "ranks ");
-    for (int i = 0, end; i < ring->count; i = end) {
-        end = i + 1;
-        if (!is(&ring->member[i], sequence))
-            continue;
-        while (end < ring->count && is(&ring->member[end], sequence) &&
-               head_of(&ring->member[end])->rank == head_of(&ring->member[end - 1])->rank + 1)
-            end++;
-        end = end - i == 2 ? i + 1 : end;
-        shown += end - i;
-        if (++ranges > RANKS_SHOWN)
-            continue;
-        add(story, "%s%d", ranges == 1 ? "" : shown == count ? " and " : ", ", head_of(&ring->member[i])->rank);
-        if (end - i > 1)
-            add(story, " to %d", head_of(&ring->member[end - 1])->rank);
-    }
-    if (ranges > RANKS_SHOWN)
-        add(story, " ... (%d in all)", count);
+        if (is(&ring->member[i], sequence)) {
+            count++;
+            if (set)
+                hp_rank_set_add(set, head_of(&ring->member[i])->rank);
+        }
+    add(story, "%s", set ? hp_say_ranks(set, ring->size, 1).text : "ranks");
+    free(set);
     return count;
 }
 
 static void
 add_operation(hp_flight_story *story, const hp_flight_record *r)
 {
-    char call[160];
-    add(story, "%s", hp_call_print_operation(&r->call, r->sequence, call, sizeof(call)));
+    add(story, "%s", hp_say_operation(r->sequence, &r->call).text);
 }
 
 /* Only the first message of a group is written down, but for whom the group waits may be known. */
@@ -98,7 +87,7 @@ verb(const hp_flight_member *m, int many)
 static void
 add_rank(hp_flight_story *story, const hp_flight_member *m)
 {
-    add(story, "rank %d (%s, pid %u)", head_of(m)->rank, head_of(m)->host, head_of(m)->pid);
+    add(story, "%s", hp_say_rank(head_of(m)->rank, head_of(m)->host, head_of(m)->pid).text);
 }
 
 /* Of any communicator: "x" of 4 ranks. */

@@ -321,8 +321,8 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint8_t job_id[HP_JOB_ID_BYTES];
-    hp_events events = {NULL,      on_tell,    on_assign,  on_disconnect, on_say, on_say,
-                        on_failed, on_reached, on_host_of, on_process,    NULL,   on_ended};
+    hp_events events = {NULL,      on_tell,    on_assign,  on_disconnect, on_say,  on_say,
+                        on_failed, on_reached, on_host_of, on_process,    on_ended};
     fuzz_script s = {data, size};
     if (size > 0 && data[0] == 0xFF) {
         decode(data + 1, size - 1);

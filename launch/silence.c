@@ -6,15 +6,16 @@
 #include "launch/silence.h"
 
 #include "base/clock.h"
+#include "base/rank_set.h"
+#include "base/say.h"
 #include "launch/xalloc.h"
 #include "lib/config.h"
-#include "rendezvous/unreachable.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_SHOWN = 8, LIST_TEXT = 96, RANKS_TEXT = LIST_TEXT + 8 };
+enum { NAMES_SHOWN = 8 };
 
 #define FIRST_LINE (5 * HP_SEC)   /* at the start; the next ones come at doubling intervals */
 #define QUIET_LIMIT (10 * HP_SEC) /* while ranks run: likewise, or after a third of the time-out */
@@ -95,12 +96,14 @@ hp_silence_begin(hp_silence *s)
 static int
 list_ranks(const hp_silence *s, const hp_host *host, char *out, size_t size)
 {
-    char list[LIST_TEXT];
     int count = 0, all = s->hosts->mapping->ranks.size;
-    uint8_t *left = hp_xcalloc((size_t)all, 1);
+    uint64_t *left = hp_xcalloc((size_t)all / 64 + 1, sizeof(*left));
     for (int rank = host->first; rank < host->first + host->count; rank++)
-        count += left[rank] = !s->hosts->process[rank].ended;
-    snprintf(out, size, "rank%s %s", count == 1 ? "" : "s", hp_unreachable_list(left, all, list, sizeof(list)));
+        if (!s->hosts->process[rank].ended) {
+            hp_rank_set_add(left, rank);
+            count++;
+        }
+    snprintf(out, size, "%s", hp_say_ranks(left, all, 1).text);
     free(left);
     return count;
 }
@@ -108,7 +111,7 @@ list_ranks(const hp_silence *s, const hp_host *host, char *out, size_t size)
 static void
 watch_host(hp_silence *s, const hp_host *host)
 {
-    char ranks[RANKS_TEXT];
+    char ranks[HP_NOUN];
     hp_stall_warning *quiet = &s->quiet[host->index];
     if (!hp_host_is_watched(host) || list_ranks(s, host, ranks, sizeof(ranks)) == 0) {
         *quiet = (hp_stall_warning){0};
@@ -143,7 +146,7 @@ say_lost(const hp_silence *s, const hp_host *first)
     int away = count_hosts(s->hosts, is_away), remote = count_hosts(s->hosts, is_remote), living = 0;
     for (int rank = 0; rank < s->hosts->mapping->ranks.size; rank++)
         living += !s->hosts->process[rank].ended;
-    char *list = list_hosts(s->hosts, is_away, away), ranks[RANKS_TEXT];
+    char *list = list_hosts(s->hosts, is_away, away), ranks[HP_NOUN];
     double seconds = (double)hp_host_silence(first) / (double)HP_SEC;
     list_ranks(s, first, ranks, sizeof(ranks));
     const char *guess = away == 1        ? "; is it down, or the network to it?"
@@ -222,7 +225,7 @@ hp_silence_report(hp_silence *s)
     s->reported = 1;
     for (int i = 0; i < hosts->count; i++) {
         const hp_host *host = &hosts->host[i];
-        char ranks[RANKS_TEXT];
+        char ranks[HP_NOUN];
         /* An agent that hears nothing ends its ranks when its lease is over, and so no later than this. */
         uint64_t now = hp_loop_now(s->loop), over = hp_host_alive(host) + host->lease.lost;
         if (is_remote(host) && !host->done && list_ranks(s, host, ranks, sizeof(ranks)) > 0 && now < over)

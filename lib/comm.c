@@ -10,7 +10,7 @@ const char *
 hp_comm_name(const hoop_comm *comm, int rank, char out[96])
 {
     if (comm->ring && rank >= 0 && rank < comm->size)
-        snprintf(out, 96, "rank %d (%s)", rank, comm->ring->members[rank].host);
+        snprintf(out, 96, "%.95s", hp_member_name(&comm->ring->members[rank]).text);
     else if (rank == HOOP_ANY_RANK)
         snprintf(out, 96, "any rank");
     else

@@ -152,15 +152,15 @@ hp_cut_off_error(const hoop_comm *comm, const hp_link *link, hoop_error *error)
     int hears = hears_another(comm);
     if (hears)
         hp_err_set(error, HOOP_ERR_PEER_LOST,
-                   "rank %d (%s, pid %u) is cut off: its host has acknowledged nothing for more than %u s; look at its "
-                   "cable, its switch and its firewall",
-                   who->rank, who->host, who->pid, seconds);
+                   "%s is cut off: its host has acknowledged nothing for more than %u s; look at its cable, its "
+                   "switch and its firewall",
+                   hp_member_process(who).text, seconds);
     else
         hp_err_set(
             error, HOOP_ERR_PEER_LOST,
-            "rank %d (%s, pid %u) has heard from no other host, rank %d (%s) for instance, for more than %u s: is "
-            "this host cut off? Look at its cable, its switch and its firewall",
-            me->rank, me->host, me->pid, who->rank, who->host, seconds);
+            "%s has heard from no other host, %s for instance, for more than %u s: is this host cut off? Look at its "
+            "cable, its switch and its firewall",
+            hp_member_process(me).text, hp_member_name(who).text, seconds);
     error->rank = hears ? who->rank : -1;
     error->reporter = comm->rank;
     error->sys_errno = ETIMEDOUT;

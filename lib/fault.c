@@ -254,7 +254,7 @@ describe_leaver(const hoop_comm *comm, int rank, const hp_peer *peer, hoop_error
     else
         hp_err_set(error, HOOP_ERR_PEER_LOST, "%s lost %s during %s: that rank left the communicator",
                    hp_comm_name(comm, comm->rank, me), hp_comm_name(comm, rank, who),
-                   hp_blame_operation(sequence, comm->running ? &comm->running->call : &unknown, text));
+                   hp_say_operation(sequence, comm->running ? &comm->running->call : &unknown).text);
     error->rank = rank;
     error->reporter = comm->rank;
     error->sequence = peer ? HP_NO_OPERATION : sequence;
@@ -337,10 +337,9 @@ conclude(hoop_comm *comm, uint64_t now)
     if (link || !has_server(comm, now))
         s->flags |= HOOP_ERROR_BEST_EFFORT;
     if (link && link->state != HP_LINK_LEFT && hp_probe_poll(&comm->fault.probe) == HP_PROBE_ENDED) {
-        const hp_member *who = &comm->ring->members[link->peer];
-        snprintf(s->text, sizeof(s->text), "rank %d (%s, pid %u) vanished: its process has ended", who->rank, who->host,
-                 who->pid);
-        s->rank = who->rank;
+        snprintf(s->text, sizeof(s->text), "%s vanished: its process has ended",
+                 hp_member_process(&comm->ring->members[link->peer]).text);
+        s->rank = link->peer;
     } else if (link && hp_cut_off_took(link) && hp_probe_poll(&comm->fault.probe) != HP_PROBE_ALIVE) {
         hp_cut_off_error(comm, link, s);
     }
@@ -473,19 +472,16 @@ devices_are_well(const hp_channel *channel)
 static void
 describe_absence(const hoop_comm *comm, const hp_blame *blame, uint64_t stalled, char *out, size_t size)
 {
-    const hp_member *who = &comm->ring->members[blame->rank];
-    char operation[HP_OPERATION_TEXT];
-    snprintf(out, size,
-             "rank %d (%s, pid %u) has not entered %s, or is unreachable or stopped; %d rank%s waited %.1f s",
-             who->rank, who->host, who->pid, hp_blame_operation(blame->sequence, &blame->call, operation),
-             blame->waiting, blame->waiting == 1 ? " has" : "s have", (double)stalled / 1e9);
+    snprintf(out, size, "%s has not entered %s, or is unreachable or stopped; %s",
+             hp_member_process(&comm->ring->members[blame->rank]).text,
+             hp_say_operation(blame->sequence, &blame->call).text, hp_say_waited(blame->waiting, stalled).text);
 }
 
 /* Blames by the ranks' heartbeats; if those are not enough, the neighbour that this rank waits for. */
 static void
 describe_timeout(const hoop_comm *comm, const hp_report *r, const hp_blame *blame, uint64_t stalled, hoop_error *error)
 {
-    char text[256];
+    char text[600];
     if (blame->guilt == HP_GUILT_ABSENT && comm->reports.heartbeats->of[blame->rank].completed < blame->sequence)
         describe_absence(comm, blame, stalled, text, sizeof(text));
     else if (blame->guilt)

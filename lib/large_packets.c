@@ -11,10 +11,10 @@ tell(const hoop_comm *comm, const hp_link *link, uint32_t size)
 {
     const hp_member *me = &comm->ring->members[comm->rank], *peer = &comm->ring->members[link->peer];
     hp_log(HP_LOG_WARN,
-           "rank %d (%s) has heard no acknowledgement of what it sends to rank %d (%s) for 10 s and more, although "
-           "that host answers small packets: do packets of %u bytes get lost between these two hosts? Compare the MTU "
+           "%s has heard no acknowledgement of what it sends to %s for 10 s and more, although that host answers small "
+           "packets: do packets of %u bytes get lost between these two hosts? Compare the MTU "
            "of their interfaces (\"ip link\") with that of switches, tunnels and virtual private networks on the way",
-           me->rank, me->host, peer->rank, peer->host, size);
+           hp_member_name(me).text, hp_member_name(peer).text, size);
 }
 
 void

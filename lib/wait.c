@@ -122,7 +122,7 @@ expire(hoop_work *work, uint64_t waited)
 {
     hoop_comm *comm = work->comm;
     hoop_error error;
-    char me[96], operation[HP_OPERATION_TEXT];
+    char me[96];
     if (atomic_load(&work->state) & HP_WORK_ENDED)
         return hp_progress_wait(comm, work, HP_NEVER);
     if (work->message_count > 0) /* the server judges operations only */
@@ -131,7 +131,7 @@ expire(hoop_work *work, uint64_t waited)
         return 1;
     hp_err_set(&error, HOOP_ERR_TIMEOUT, "%s has waited %.1f s for %s, which was the limit of that wait",
                hp_comm_name(comm, comm->rank, me), (double)waited / 1e9,
-               hp_blame_operation(work->sequence, &work->call, operation));
+               hp_say_operation(work->sequence, &work->call).text);
     error.rank = error.reporter = comm->rank;
     error.sequence = work->sequence;
     hp_progress_abort(comm, &error);

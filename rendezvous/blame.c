@@ -119,12 +119,6 @@ hp_blame_find(const hp_witness *w, int n, uint64_t unreachable)
 }
 
 const char *
-hp_blame_operation(uint64_t sequence, const hp_call *call, char out[HP_OPERATION_TEXT])
-{
-    return hp_call_print_operation(call, sequence, out, HP_OPERATION_TEXT);
-}
-
-const char *
 hp_blame_process(hp_process process)
 {
     static const char *const text[] = {
@@ -142,17 +136,15 @@ print_absent(const hp_blame *blame, const hp_witness *w, const hp_member *member
 {
     const hp_member *who = &members[blame->rank];
     const hp_waiting *waiting = &w[blame->rank].waiting;
-    char operation[HP_OPERATION_TEXT];
-    hp_blame_operation(blame->sequence, &blame->call, operation);
+    hp_noun operation = hp_say_operation(blame->sequence, &blame->call);
     if (w[blame->rank].completed >= blame->sequence && blame->other >= 0)
-        snprintf(out, size, "rank %d (%s) has finished %s, but rank %d (%s) still waits for it%s", who->rank, who->host,
-                 operation, blame->other, members[blame->other].host, since);
+        snprintf(out, size, "%s has finished %s, but %s still waits for it; %s", hp_member_name(who).text,
+                 operation.text, hp_member_name(&members[blame->other]).text, since);
     else if (hp_blame_awaits_stream(&w[blame->rank]) && blame->process != HP_PROCESS_STOPPED)
-        snprintf(out, size, "rank %d (%s, pid %u) has called %s, and its program's stream has not reached it%s",
-                 who->rank, who->host, who->pid, hp_blame_operation(waiting->sequence, &waiting->call, operation),
-                 since);
+        snprintf(out, size, "%s has called %s, and its program's stream has not reached it; %s",
+                 hp_member_process(who).text, hp_say_operation(waiting->sequence, &waiting->call).text, since);
     else
-        snprintf(out, size, "rank %d (%s, pid %u) has not entered %s%s%s", who->rank, who->host, who->pid, operation,
+        snprintf(out, size, "%s has not entered %s%s; %s", hp_member_process(who).text, operation.text,
                  hp_blame_process(blame->process), since);
 }
 
@@ -161,32 +153,48 @@ hp_blame_print(const hp_blame *blame, const hp_witness *w, const hp_member *memb
                size_t size)
 {
     const hp_member *who = &members[blame->rank];
-    double seconds = (double)stalled / 1e9;
-    char operation[HP_OPERATION_TEXT], since[64];
-    hp_blame_operation(blame->sequence, &blame->call, operation);
-    snprintf(since, sizeof(since), "; %d rank%s waited %.1f s", blame->waiting, blame->waiting == 1 ? " has" : "s have",
-             seconds);
+    hp_noun operation = hp_say_operation(blame->sequence, &blame->call), name = hp_member_name(who);
+    hp_noun process = hp_member_process(who), since = hp_say_waited(blame->waiting, stalled);
     switch (blame->guilt) {
-    case HP_GUILT_ABSENT: print_absent(blame, w, members, since, out, size); break;
+    case HP_GUILT_ABSENT: print_absent(blame, w, members, since.text, out, size); break;
     case HP_GUILT_LEFT:
-        snprintf(out, size, "rank %d (%s) left the communicator after %llu operations, before %s%s", who->rank,
-                 who->host, (unsigned long long)w[blame->rank].completed, operation, since);
+        snprintf(out, size, "%s left the communicator after %s, before %s; %s", name.text,
+                 hp_say_count(w[blame->rank].completed, "operation").text, operation.text, since.text);
         break;
     case HP_GUILT_SILENT:
-        snprintf(out, size, "rank %d (%s, pid %u) is %s in %s%s", who->rank, who->host, who->pid,
+        snprintf(out, size, "%s is %s in %s; %s", process.text,
                  blame->process == HP_PROCESS_STOPPED ? "stopped, by a signal or a debugger,"
                                                       : "stopped or unreachable",
-                 operation, since);
+                 operation.text, since.text);
         break;
     case HP_GUILT_LINK:
         snprintf(out, size,
-                 "%s does not progress: rank %d (%s) waits for rank %d (%s), and both are alive, so look at "
-                 "the network between them%s",
-                 operation, who->rank, who->host, blame->other, members[blame->other].host, since);
+                 "%s does not progress: %s waits for %s, and both are alive, so look at the network between them; %s",
+                 operation.text, name.text, hp_member_name(&members[blame->other]).text, since.text);
         break;
     default:
-        snprintf(out, size, "rank %d (%s, pid %u) is alive, but does not progress in %s%s", who->rank, who->host,
-                 who->pid, operation, since);
+        snprintf(out, size, "%s is alive, but does not progress in %s; %s", process.text, operation.text, since.text);
         break;
     }
+}
+
+uint64_t
+hp_limit_shortest(const hp_witness *w, int n, uint64_t joined)
+{
+    uint64_t usual = joined ? joined : HP_NEVER, shortest = HP_NEVER;
+    for (int i = 0; i < n; i++) {
+        uint64_t limit = w[i].report.limit ? w[i].report.limit : usual;
+        if (w[i].in_op && limit < shortest)
+            shortest = limit;
+    }
+    return shortest;
+}
+
+int
+hp_limit_overdue(const hp_witness *w, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (w[i].in_op && w[i].report.overdue)
+            return i;
+    return -1;
 }

@@ -10,7 +10,6 @@
 #include "rendezvous/message.h"
 
 enum { HP_SILENT_HEARTBEATS = 3 }; /* a rank is silent after so many missed heartbeats */
-enum { HP_OPERATION_TEXT = 144 };
 
 /* ns between two reports of a rank in an operation; op_timeout in ns, 0: none. */
 uint64_t hp_heartbeat(uint64_t op_timeout);
@@ -48,6 +47,16 @@ typedef struct hp_blame {
     hp_call call;       /* the oldest operation; kind 0: no rank has reported it */
 } hp_blame;
 
+/* What the server knows of the ranks of a ring, for those that judge it. Arrays are by rank. */
+typedef struct hp_ring_view {
+    const hp_witness *witnesses;
+    const hp_member *members;
+    void *const *peers; /* NULL: gone, or away */
+    int size;
+    uint64_t moved;
+    const hp_events *events;
+} hp_ring_view;
+
 /* Whether the rank has called an operation that its program's stream has not reached. */
 static inline int
 hp_blame_awaits_stream(const hp_witness *witness)
@@ -70,9 +79,6 @@ uint64_t hp_blame_silent_before(const hp_witness *witnesses, int n, uint64_t unr
 /* unreachable: as for hp_blame_silent_before. */
 hp_blame hp_blame_find(const hp_witness *witnesses, int n, uint64_t unreachable);
 
-/* As by hp_call_print_operation. Returns out. */
-const char *hp_blame_operation(uint64_t sequence, const hp_call *call, char out[HP_OPERATION_TEXT]);
-
 /* What is known of a process, as the end of a sentence about its rank: ", and its process runs". */
 const char *hp_blame_process(hp_process process);
 
@@ -82,5 +88,14 @@ const char *hp_blame_process(hp_process process);
  */
 void hp_blame_print(const hp_blame *blame, const hp_witness *witnesses, const hp_member *members, uint64_t stalled,
                     char *out, size_t size);
+
+/*
+ * The shortest op time-out of those in an operation, ns without progress; joined: for ranks that have set no other, 0: none.
+ * HP_NEVER: no rank in an operation has one.
+ */
+uint64_t hp_limit_shortest(const hp_witness *witnesses, int n, uint64_t joined);
+
+/* A rank in an operation whose wait, which has a limit of its own, is overdue; -1: none is. */
+int hp_limit_overdue(const hp_witness *witnesses, int n);
 
 #endif

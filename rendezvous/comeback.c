@@ -45,7 +45,7 @@ hp_comeback_take(hp_roster *r, int rank, void *peer, const hp_join *join, uint64
         return;
     }
     if (!join->ring)
-        r->events->assign(r->events->arg, peer, r, rank);
+        hp_events_assign(r->events, peer, r, rank);
     else
         hp_roster_back(r, rank, join->completed, now);
     if (r->state == HP_ROSTER_RUNNING)

@@ -6,28 +6,27 @@
 
 #include <stdio.h>
 
-static const char *
-name_operation(const hp_ring_view *view, uint64_t sequence, char out[HP_OPERATION_TEXT])
+static hp_noun
+name_operation(const hp_ring_view *view, uint64_t sequence)
 {
     static const hp_call unknown;
     const hp_call *call = &unknown;
     for (int i = 0; i < view->size; i++)
         if (view->witnesses[i].report.sequence == sequence && view->witnesses[i].report.call.kind)
             call = &view->witnesses[i].report.call;
-    return hp_blame_operation(sequence, call, out);
+    return hp_say_operation(sequence, call);
 }
 
 void
 hp_departure_left(const hp_ring_view *view, int rank, int waiter, uint64_t sequence, hoop_error *error)
 {
-    const hp_member *who = &view->members[rank];
-    unsigned long long completed = view->witnesses[rank].completed;
-    char operation[HP_OPERATION_TEXT] = "a message";
+    hp_noun operation = {"a message"};
     if (sequence != HP_NO_OPERATION)
-        name_operation(view, sequence, operation);
-    hp_err_set(error, HOOP_ERR_PEER_LOST,
-               "rank %d (%.40s) left the communicator after %llu operation%s while rank %d (%.40s) waits in %s", rank,
-               who->host, completed, completed == 1 ? "" : "s", waiter, view->members[waiter].host, operation);
+        operation = name_operation(view, sequence);
+    hp_err_set(error, HOOP_ERR_PEER_LOST, "%s left the communicator after %s while %s waits in %s",
+               hp_member_name(&view->members[rank]).text,
+               hp_say_count(view->witnesses[rank].completed, "operation").text,
+               hp_member_name(&view->members[waiter]).text, operation.text);
     error->rank = rank;
     error->sequence = sequence;
 }
@@ -44,18 +43,24 @@ hp_departure_operation(const hp_ring_view *view, int rank, uint64_t lost_in)
     return oldest;
 }
 
+/* " during operation 17 (barrier)", or nothing. */
+static hp_noun
+name_time(const hp_ring_view *view, uint64_t sequence, int linking)
+{
+    hp_noun during = {""};
+    if (linking)
+        snprintf(during.text, HP_NOUN, " during bring-up");
+    else if (sequence)
+        snprintf(during.text, HP_NOUN, " during %.145s", name_operation(view, sequence).text);
+    return during;
+}
+
 void
 hp_departure_vanished(const hp_ring_view *view, int rank, uint64_t sequence, int linking, const char *why,
                       hoop_error *error)
 {
-    const hp_member *who = &view->members[rank];
-    char operation[HP_OPERATION_TEXT], during[HP_OPERATION_TEXT + 16] = "";
-    if (linking)
-        snprintf(during, sizeof(during), " during bring-up");
-    else if (sequence)
-        snprintf(during, sizeof(during), " during %s", name_operation(view, sequence, operation));
-    hp_err_set(error, HOOP_ERR_PEER_LOST, "rank %d (%s, pid %u) vanished%s: %s", rank, who->host, who->pid, during,
-               why ? why : "its process ended or its connection broke");
+    hp_err_set(error, HOOP_ERR_PEER_LOST, "%s vanished%s: %s", hp_member_process(&view->members[rank]).text,
+               name_time(view, sequence, linking).text, why ? why : "its process ended or its connection broke");
     error->rank = rank;
     error->sequence = sequence;
 }
@@ -88,22 +93,18 @@ hp_departure_cut_off(const hp_ring_view *view, int rank, uint64_t sequence, int 
     const hp_member *who = &view->members[rank];
     uint64_t silence = view->witnesses[rank].silence;
     double seconds = (double)silence / 1e9;
-    char operation[HP_OPERATION_TEXT], during[HP_OPERATION_TEXT + 16] = "";
-    if (linking)
-        snprintf(during, sizeof(during), " during bring-up");
-    else if (sequence)
-        snprintf(during, sizeof(during), " during %s", name_operation(view, sequence, operation));
+    hp_noun during = name_time(view, sequence, linking);
     int most = are_most_silent(view, rank, silence / 2);
     if (most)
         hp_err_set(error, HOOP_ERR_PEER_LOST,
-                   "rank %d (%.40s) and all ranks on other hosts are cut off from the rendezvous server%s: their hosts "
-                   "have acknowledged nothing for %.1f s; look at the cable, switch and firewall of the server's host",
-                   rank, who->host, during, seconds);
+                   "%s and all ranks on other hosts are cut off from the rendezvous server%s: their hosts have "
+                   "acknowledged nothing for %.1f s; look at the cable, switch and firewall of the server's host",
+                   hp_member_name(who).text, during.text, seconds);
     else
         hp_err_set(error, HOOP_ERR_PEER_LOST,
-                   "rank %d (%.40s, pid %u) is cut off%s: its host has acknowledged nothing for %.1f s; look at its "
-                   "cable, its switch and its firewall",
-                   rank, who->host, who->pid, during, seconds);
+                   "%s is cut off%s: its host has acknowledged nothing for %.1f s; look at its cable, its switch and "
+                   "its firewall",
+                   hp_member_process(who).text, during.text, seconds);
     error->rank = most ? -1 : rank;
     error->sequence = sequence;
 }
@@ -122,20 +123,18 @@ name_missing(const hp_ring_view *view, char *out, size_t size)
     if (missing == 0)
         snprintf(out, size, "%s", "");
     else if (missing == 1)
-        snprintf(out, size, "; rank %d (%s, pid %u) did not come back after its control connection broke", first->rank,
-                 first->host, first->pid);
+        snprintf(out, size, "; %s did not come back after its control connection broke", hp_member_process(first).text);
     else
-        snprintf(out, size,
-                 "; rank %d (%s, pid %u) and %d other%s did not come back after their control connections broke",
-                 first->rank, first->host, first->pid, missing - 1, missing == 2 ? "" : "s");
+        snprintf(out, size, "; %s and %s did not come back after their control connections broke",
+                 hp_member_process(first).text, hp_say_count((uint64_t)missing - 1, "other").text);
     return missing;
 }
 
 void
 hp_departure_over(const hp_ring_view *view, char *out, size_t size)
 {
-    char missing[192], left[32];
-    unsigned long long most = 0;
+    char missing[400], left[32];
+    uint64_t most = 0;
     int n = view->size - name_missing(view, missing, sizeof(missing));
     for (int i = 0; i < view->size; i++)
         if (view->witnesses[i].completed > most)
@@ -144,6 +143,6 @@ hp_departure_over(const hp_ring_view *view, char *out, size_t size)
         snprintf(left, sizeof(left), "%s%d", n == 1 ? "its " : "all ", n);
     else
         snprintf(left, sizeof(left), "%d of %d", n, view->size);
-    snprintf(out, size, "over: %s rank%s left after %llu operation%s%s", left, view->size == 1 ? "" : "s", most,
-             most == 1 ? "" : "s", missing);
+    snprintf(out, size, "over: %s rank%s left after %s%s", left, view->size == 1 ? "" : "s",
+             hp_say_count(most, "operation").text, missing);
 }

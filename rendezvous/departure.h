@@ -3,7 +3,7 @@
 #ifndef HP_DEPARTURE_H
 #define HP_DEPARTURE_H
 
-#include "rendezvous/ring_view.h"
+#include "rendezvous/blame.h"
 
 /*
  * PEER_LOST: "rank 3 (node2) left the communicator after 16 operations while rank 1 (node1) waits in operation 17

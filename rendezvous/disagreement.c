@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TELL_MS = 200, PARTY_TEXT = 80, OTHERS = 64 /* calls that are compared */ };
+enum { TELL_MS = 200, PARTY_TEXT = 96, OTHERS = 64 /* calls that are compared */ };
 
 /* The ranks that made one call. */
 typedef struct party {
@@ -86,19 +86,17 @@ static void
 print_party(const party *p, const hp_member *members, int brief, char out[PARTY_TEXT])
 {
     const hp_member *who = &members[p->first];
-    char host[32] = "", others[32] = "";
-    if (!brief)
-        snprintf(host, sizeof(host), " (%.24s)", who->host);
+    int at = brief ? snprintf(out, PARTY_TEXT, "rank %d", who->rank)
+                   : snprintf(out, PARTY_TEXT, "%.60s", hp_member_name(who).text);
     if (p->count > 1)
-        snprintf(others, sizeof(others), " and %d other%s", p->count - 1, p->count == 2 ? "" : "s");
-    snprintf(out, PARTY_TEXT, "rank %d%s%s", who->rank, host, others);
+        snprintf(out + at, PARTY_TEXT - (size_t)at, " and %.24s", hp_say_count((uint64_t)p->count - 1, "other").text);
 }
 
 /* A brief one has no hosts, and a name that both calls have once only. Returns the length of the whole sentence. */
 static size_t
 print_both(const party *a, const party *b, const hp_member *members, uint64_t sequence, int brief, hoop_error *error)
 {
-    char few[PARTY_TEXT], many[PARTY_TEXT], call[HP_OPERATION_TEXT], other[HP_OPERATION_TEXT];
+    char few[PARTY_TEXT], many[PARTY_TEXT], call[HP_NOUN], other[HP_NOUN];
     hp_call first = *a->call, second = *b->call;
     if (brief > 1)
         first.name = NULL;

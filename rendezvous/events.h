@@ -11,16 +11,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct hp_job;
 struct hp_roster;
 struct hp_join_group;
 struct hp_member;
 
-/* Where ranks wait: in the oldest operation of a ring, in a split of it, or one rank in a message there. */
-typedef struct hp_wait_place {
-    const struct hp_roster *ring;      /* NULL: nowhere */
-    const struct hp_join_group *split; /* NULL: not in a split */
-    int rank;                          /* of the ring, that waits in a message; -1: not in a message */
-} hp_wait_place;
+/* One control connection. The owner embeds it, and gets its address back as the `peer` of events. */
+typedef struct hp_job_conn {
+    struct hp_job *job;
+    int where;   /* HP_BEFORE_JOIN or HP_JOINING; once it has a rank, the roster knows */
+    int done;    /* refused or disconnected: its frames are ignored */
+    int starved; /* set by the owner: no descriptor is left for another one, and this one is let in to hear that */
+    uint32_t declared_rank, declared_world;
+    uint64_t declared_parent; /* what its HELLO declared; JOIN must declare the same */
+    struct hp_join_group *join_group;
+    struct hp_roster *roster;
+    int rank;
+    int returned; /* it was reconnected: it has the roster already */
+} hp_job_conn;
 
 /* What is known of a rank's process by those who started it. */
 typedef enum hp_process { HP_PROCESS_UNKNOWN, HP_PROCESS_RUNS, HP_PROCESS_STOPPED } hp_process;
@@ -33,17 +41,33 @@ typedef struct hp_events {
     void (*disconnect)(void *arg, void *peer); /* close when all that was sent is written */
     void (*log)(void *arg, const char *line);  /* one line, for the server's log */
     void (*warn)(void *arg, const char *line); /* for the user, even without a log */
-    /* A ring has failed, or cannot be made. It was logged before. split: as hp_title_split, and its name. */
+    /* A ring has failed, or cannot be made. It was logged before. split: as hp_say_split, and its name. */
     void (*failed)(void *arg, const char *split, const hoop_error *cause);
     /* A question, not an event: has the peer's host taken all bytes sent to it, read or not? */
     int (*reached)(void *arg, const void *peer);
     /* A question: on which host rank `rank` was started; NULL: unknown. */
     const char *(*host_of)(void *arg, int rank);
-    /* A question: what is known of a rank's process. `who` is as in its ring; the owner of a job gets it as in the job. */
+    /* A question: what is known of a rank's process. `who` is as in the whole job. */
     hp_process (*process)(void *arg, const struct hp_member *who);
-    /* A question: what hp_wait_chain_print says. */
-    int (*elsewhere)(void *arg, const hp_wait_place *from, uint64_t stalled, int *guilty, char *out, size_t size);
     void (*ended)(void *arg, const struct hp_roster *ring); /* a ring is over, and forgotten after this */
 } hp_events;
+
+/* Both note the state of the connection, and then tell the owner. */
+static inline void
+hp_events_assign(const hp_events *events, hp_job_conn *conn, struct hp_roster *roster, int rank)
+{
+    conn->join_group = NULL;
+    conn->roster = roster;
+    conn->rank = rank;
+    events->assign(events->arg, conn, roster, rank);
+}
+
+static inline void
+hp_events_disconnect(const hp_events *events, hp_job_conn *conn)
+{
+    conn->join_group = NULL;
+    conn->done = 1;
+    events->disconnect(events->arg, conn);
+}
 
 #endif

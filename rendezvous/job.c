@@ -10,7 +10,8 @@
 #include "rendezvous/absence.h"
 #include "rendezvous/admission.h"
 #include "rendezvous/comeback.h"
-#include "rendezvous/job_events.h"
+#include "rendezvous/hold_up.h"
+#include "rendezvous/job_watch.h"
 #include "rendezvous/notes.h"
 #include "rendezvous/rings.h"
 #include "rendezvous/wait_chain.h"
@@ -33,7 +34,6 @@ hp_job_new(const hp_events *owner, const uint8_t job_id[HP_JOB_ID_BYTES], const 
     else
         snprintf(job->label, sizeof(job->label), "job %02x%02x%02x%02x", job_id[0], job_id[1], job_id[2], job_id[3]);
     job->owner = owner;
-    job->events = hp_job_events(job);
     job->next_comm = comm_seed;
     return job;
 }
@@ -117,8 +117,8 @@ refuse(hp_job_conn *conn, const hoop_error *error)
 {
     hp_job *job = conn->job;
     uint8_t payload[HP_ABORT_BYTES];
-    job->events.send(job, conn, HP_REFUSED, payload, hp_abort_put(payload, error));
-    job->events.disconnect(job, conn);
+    job->owner->send(job->owner->arg, conn, HP_REFUSED, payload, hp_abort_put(payload, error));
+    hp_events_disconnect(job->owner, conn);
 }
 
 /* A rank with a negative colour takes no part: it gets an empty roster and is disconnected. */
@@ -128,8 +128,9 @@ send_empty_roster(hp_job_conn *conn, uint64_t parent)
     uint8_t payload[HP_CONTROL_MAX];
     hp_ring none = {.comm = parent, .rank = -1};
     int next;
-    conn->job->events.send(conn->job, conn, HP_ROSTER, payload, hp_part_put(payload, &none, -1, 0, &next));
-    conn->job->events.disconnect(conn->job, conn);
+    const hp_events *owner = conn->job->owner;
+    owner->send(owner->arg, conn, HP_ROSTER, payload, hp_part_put(payload, &none, -1, 0, &next));
+    hp_events_disconnect(owner, conn);
 }
 
 static void
@@ -206,7 +207,7 @@ update(hp_job *job, uint64_t now)
         hp_join_group *m = *at;
         check_parent(job, m, now);
         if (m->joined_n == m->size) {
-            hp_job_watch_start(m, job->rosters, now);
+            hp_job_watch_start(job, m, now);
             open_rings(job, m, now);
         } else {
             hp_join_group_fail_missing(m, &job->ended, now);
@@ -220,7 +221,7 @@ update(hp_job *job, uint64_t now)
         hp_join_group_free(m);
     }
     if (job->watch.warning.since)
-        hp_job_watch_stall(&job->watch, job->rosters, &job->events, now);
+        hp_job_watch_stall(job, now);
     for (hp_roster **at = &job->rosters; *at;) {
         hp_roster *r = *at;
         hp_job_watch_links(r, now);
@@ -230,7 +231,7 @@ update(hp_job *job, uint64_t now)
         }
         *at = r->next;
         hp_roster_over(r);
-        job->events.ended(job->events.arg, r);
+        job->owner->ended(job->owner->arg, r);
         hp_roster_free(r);
     }
 }
@@ -265,7 +266,7 @@ find_join_group(hp_job *job, const hp_join *join, uint64_t now)
     for (hp_join_group *m = job->join_groups; m; m = m->next, open++)
         if (hp_join_group_is(m, join))
             return m;
-    hp_join_group *m = open >= JOIN_GROUPS_MAX ? NULL : hp_join_group_new(&job->events, job->label, join, now);
+    hp_join_group *m = open >= JOIN_GROUPS_MAX ? NULL : hp_join_group_new(job->owner, job->label, join, now);
     if (m) {
         m->next = job->join_groups;
         job->join_groups = m;
@@ -288,7 +289,7 @@ log_refusal(hp_job *job, const hoop_error *error)
 {
     char line[300];
     snprintf(line, sizeof(line), "%s: refused: %s", job->label, error->text);
-    job->events.log(job, line);
+    job->owner->log(job->owner->arg, line);
 }
 
 static hoop_result
@@ -329,7 +330,7 @@ resume(hp_job_conn *conn, const hp_join *join, uint64_t now)
     hp_job_conn *before = r->peers[rank];
     if (before) {
         before->roster = NULL;
-        job->events.disconnect(job, before);
+        hp_events_disconnect(job->owner, before);
     }
     conn->roster = r;
     conn->rank = rank;
@@ -342,9 +343,8 @@ static hoop_result
 refuse_return(const hp_join *join, hoop_error *error)
 {
     hp_err_set(error, HOOP_ERR_RENDEZVOUS,
-               "the rendezvous server does not know the ring that rank %d (%.60s) wants to join again: was the server "
-               "restarted?",
-               join->member.rank, join->member.host);
+               "the rendezvous server does not know the ring that %s wants to join again: was the server restarted?",
+               hp_member_name(&join->member).text);
     error->rank = join->member.rank;
     error->phase = HOOP_PHASE_OPERATION;
     return error->code;
@@ -449,6 +449,19 @@ spread(hp_job *job, const hp_wait_place *from, int ran, uint64_t now)
         hp_wait_chain_fail_others(job, from, now);
 }
 
+/* A message of a rank has timed out, and the cause may be in another ring. */
+static void
+judge_message(const hp_job *job, hp_roster *r, uint64_t now)
+{
+    hoop_error error = r->asked;
+    hp_whereabouts where = hp_whereabouts_take(job, NULL, now);
+    hp_err_clear(&r->asked);
+    error.flags &= ~HOOP_ERROR_BEST_EFFORT;
+    hp_hold_up_message(&where, r, now, &error);
+    hp_whereabouts_free(&where);
+    hp_roster_fail(r, &error);
+}
+
 int
 hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
@@ -472,6 +485,8 @@ hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, ui
         const hp_wait_place from = {.ring = conn->roster, .rank = message ? conn->rank : -1};
         int ran = conn->roster->state == HP_ROSTER_RUNNING;
         int result = hp_roster_message(conn->roster, conn->rank, type, payload, n, now, error);
+        if (conn->roster->asked.code)
+            judge_message(conn->job, conn->roster, now);
         spread(conn->job, &from, ran, now);
         update(conn->job, now);
         return result;
@@ -479,7 +494,7 @@ hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, ui
     if (type == HP_ABORT)
         return called_off(conn, payload, n, now, error);
     forget(conn, NULL, now); /* LEAVE before the group was complete */
-    conn->job->events.disconnect(conn->job, conn);
+    hp_events_disconnect(conn->job->owner, conn);
     return 0;
 }
 
@@ -523,22 +538,28 @@ static void
 tick_ring(hp_job *job, hp_roster *r, uint64_t now)
 {
     const hp_wait_place from = {.ring = r, .rank = -1};
-    int ran = r->state == HP_ROSTER_RUNNING;
-    hp_roster_tick(r, now);
-    spread(job, &from, ran, now);
+    hoop_error error;
+    if (!hp_roster_tick(r, now))
+        return;
+    hp_whereabouts where = hp_whereabouts_take(job, NULL, now);
+    hp_hold_up_timeout(&where, r, now, &error);
+    hp_whereabouts_free(&where);
+    hp_roster_fail(r, &error);
+    spread(job, &from, 1, now);
 }
 
 void
 hp_job_tick(hp_job *job, uint64_t now)
 {
     for (hp_join_group *m = job->join_groups; m; m = m->next) {
-        hp_join_group_tick(m, now);
-        hp_job_watch_start(m, job->rosters, now);
+        if (hp_join_group_tick(m, now))
+            hp_job_watch_overdue(job, m, now);
+        hp_job_watch_start(job, m, now);
     }
     for (hp_roster *r = job->rosters; r; r = r->next)
         tick_ring(job, r, now);
-    hp_job_watch_cross(job->join_groups, job->rosters, now);
-    hp_job_watch_stall(&job->watch, job->rosters, &job->events, now);
+    hp_job_watch_cross(job, now);
+    hp_job_watch_stall(job, now);
     update(job, now);
 }
 

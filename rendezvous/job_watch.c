@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "rendezvous/hold_up.h"
+#include "rendezvous/rings.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,48 +36,38 @@ place_missing(const hp_join_group *m, char *out, size_t size)
     }
 }
 
-static const hp_roster *
-parent_of(const hp_join_group *m, const hp_roster *rosters)
-{
-    const hp_roster *r = m->parent ? rosters : NULL;
-    while (r && (r->ring.comm != m->parent || r->ring.size != m->size))
-        r = r->next;
-    return r;
-}
-
-/* "rank 1 (node2, pid 811) has", or "ranks 1, 3 have"; and what is known of the process of one, as an end of its sentence. */
+/* "rank 1 (node2, pid 811) has", or "ranks 1 and 3 have"; and what is known of the process of one, as an end of its sentence. */
 static const char *
-name_missing(const hp_join_group *m, const hp_roster *parent, uint64_t waited, char *out, size_t size)
+name_missing(const hp_whereabouts *where, const hp_join_group *m, const hp_roster *parent, uint64_t waited, char *out,
+             size_t size)
 {
-    char ranks[128];
     int rank = 0;
     while (rank < m->size - 1 && hp_join_group_has(m, rank))
         rank++;
     const hp_member *who = &parent->ring.members[rank];
     if (m->size - m->joined_n > 1)
-        snprintf(out, size, "ranks %s have", hp_rank_list(m->has_joined, m->size, 0, ranks, sizeof(ranks)));
+        snprintf(out, size, "%s have", hp_say_ranks(m->has_joined, m->size, 0).text);
     else
-        snprintf(out, size, "rank %d (%s, pid %u) has", rank, who->host, who->pid);
-    return m->size - m->joined_n > 1 ? "" : hp_blame_process(hp_hold_up_process(m->events, who, waited));
+        snprintf(out, size, "%s has", hp_member_process(who).text);
+    return m->size - m->joined_n > 1 ? "" : hp_blame_process(hp_whereabouts_process(where, who, waited));
 }
 
 static void
-print_split(const hp_join_group *m, const hp_roster *parent, uint64_t now, char *out, size_t size)
+print_split(const hp_whereabouts *where, const hp_join_group *m, const hp_roster *parent, uint64_t now, char *out,
+            size_t size)
 {
     uint64_t waited = now - m->opened;
-    char who[200], ring[HP_RING_TEXT];
-    const char *process = name_missing(m, parent, waited, who, sizeof(who));
-    snprintf(out, size, "%s not called hoop_comm_split %u of %s%s; %d rank%s waited %.1f s", who, m->split,
-             hp_title_ring(parent->label, parent->name, ring), process, m->joined_n,
-             m->joined_n == 1 ? " has" : "s have", (double)waited / 1e9);
-    hp_ring_view view = hp_roster_view(parent);
-    hp_hold_up_add_away(&view, -1, out, size);
+    char who[200];
+    const char *process = name_missing(where, m, parent, waited, who, sizeof(who));
+    snprintf(out, size, "%s not called hoop_comm_split %u of %s%s; %s", who, m->split,
+             hp_say_ring(parent->label, parent->name).text, process, hp_say_waited(m->joined_n, waited).text);
+    hp_hold_up_add_away(parent, -1, out, size);
 }
 
 static void
 print_world(const hp_join_group *m, char *out, size_t size)
 {
-    char ranks[128], where[HP_HOST_TEXT + 4];
+    char where[HP_HOST_TEXT + 4];
     int given = 0, left = m->size - m->joined_n;
     const char *are = left == 1 ? "is" : "are";
     for (int i = 0; i < m->joined_n; i++)
@@ -85,33 +76,45 @@ print_world(const hp_join_group *m, char *out, size_t size)
     if (given < m->joined_n)
         snprintf(out, size, "%d %s missing", left, are);
     else
-        snprintf(out, size, "rank%s %s%s %s missing", left == 1 ? "" : "s",
-                 hp_rank_list(m->has_joined, m->size, 0, ranks, sizeof(ranks)), where, are);
+        snprintf(out, size, "%s%s %s missing", hp_say_ranks(m->has_joined, m->size, 0).text, where, are);
 }
 
 const char *
-hp_job_watch_missing(const hp_join_group *m, const hp_roster *rosters, uint64_t now, char *out, size_t size)
+hp_job_watch_missing(const hp_whereabouts *where, const hp_join_group *m, uint64_t now, char *out, size_t size)
 {
-    const hp_roster *parent = parent_of(m, rosters);
-    if (parent)
-        print_split(m, parent, now, out, size);
+    const hp_wait_place here = {.split = m, .rank = -1};
+    const hp_roster *parent = hp_rings_find(where->job->rosters, m->parent);
+    int guilty;
+    if (hp_wait_chain_print(where, &here, now - m->opened, &guilty, out, size))
+        return out;
+    if (parent && parent->ring.size == m->size)
+        print_split(where, m, parent, now, out, size);
     else
         print_world(m, out, size);
     return out;
 }
 
-/* The same, or where the missing rank waits instead. */
-static void
-find_missing(const hp_join_group *m, const hp_roster *rosters, uint64_t now, char *out, size_t size)
+void
+hp_job_watch_overdue(const hp_job *job, hp_join_group *m, uint64_t now)
 {
     const hp_wait_place here = {.split = m, .rank = -1};
-    int guilty;
-    if (!m->parent || !m->events->elsewhere(m->events->arg, &here, now - m->opened, &guilty, out, size))
-        hp_job_watch_missing(m, rosters, now, out, size);
+    hp_whereabouts where = hp_whereabouts_take(job, NULL, now);
+    hoop_error error;
+    char text[256];
+    int guilty = -1;
+    hp_join_group_missing(m, &error);
+    if (hp_wait_chain_print(&where, &here, m->deadline - m->opened, &guilty, text, sizeof(text))) {
+        hp_err_set(&error, HOOP_ERR_RENDEZVOUS, "%s", text);
+        error.rank = guilty;
+        error.phase = HOOP_PHASE_BRINGUP;
+    }
+    hp_whereabouts_free(&where);
+    hp_join_group_fail(m, &error, now);
+    m->deadline = now; /* A rank that joins a world later begins a new one: this sentence may name that very rank. */
 }
 
 void
-hp_job_watch_start(hp_join_group *m, const hp_roster *rosters, uint64_t now)
+hp_job_watch_start(const hp_job *job, hp_join_group *m, uint64_t now)
 {
     char line[500], missing[300];
     uint64_t after = m->parent ? m->warn_after : m->warn_after ? AWAIT_MS * HP_MS : 0;
@@ -119,8 +122,11 @@ hp_job_watch_start(hp_join_group *m, const hp_roster *rosters, uint64_t now)
         return;
     hp_stall_word word = hp_stall_warning_due(&m->warning, after, m->joined_n < m->size, m->opened, now);
     double seconds = (double)m->warning.lasted / 1e9;
-    if (word == HP_STALL_WARN)
-        find_missing(m, rosters, now, missing, sizeof(missing));
+    if (word == HP_STALL_WARN) {
+        hp_whereabouts where = hp_whereabouts_take(job, NULL, now);
+        hp_job_watch_missing(&where, m, now, missing, sizeof(missing));
+        hp_whereabouts_free(&where);
+    }
     if (word == HP_STALL_WARN && m->parent)
         snprintf(line, sizeof(line), "%s: %s", m->label, missing);
     else if (word == HP_STALL_WARN)
@@ -137,8 +143,8 @@ hp_job_watch_start(hp_join_group *m, const hp_roster *rosters, uint64_t now)
 void
 hp_job_watch_links(hp_roster *r, uint64_t now)
 {
-    char line[500], ranks[128];
-    int linking = r->state == HP_ROSTER_LINKING, late = r->ring.size - r->ready_n;
+    char line[500];
+    int linking = r->state == HP_ROSTER_LINKING;
     uint64_t after = r->warn_after ? AWAIT_MS * HP_MS : 0;
     if (!linking && r->state != HP_ROSTER_RUNNING)
         return;
@@ -146,10 +152,9 @@ hp_job_watch_links(hp_roster *r, uint64_t now)
     double seconds = (double)r->linking.lasted / 1e9;
     if (word == HP_STALL_WARN)
         snprintf(line, sizeof(line),
-                 "%s: all %d ranks are here, but after %.1f s the connections of rank%s %s are not up: can the hosts "
+                 "%s: all %d ranks are here, but after %.1f s the connections of %s are not up: can the hosts "
                  "reach each other, or does a firewall close their ports, see hoop_launch(7)?",
-                 r->label, r->ring.size, seconds, late == 1 ? "" : "s",
-                 hp_rank_list(r->ready, r->ring.size, 0, ranks, sizeof(ranks)));
+                 r->label, r->ring.size, seconds, hp_say_ranks(r->ready, r->ring.size, 0).text);
     else if (word == HP_STALL_OVER)
         snprintf(line, sizeof(line), "%s: the connections of all %d ranks are up after %.1f s", r->label, r->ring.size,
                  seconds);
@@ -178,28 +183,30 @@ longest_stalled(const hp_roster *rosters)
 }
 
 void
-hp_job_watch_stall(hp_job_watch *watch, const hp_roster *rosters, const hp_events *events, uint64_t now)
+hp_job_watch_stall(hp_job *job, uint64_t now)
 {
-    char line[480], text[256], title[HP_TITLE_TEXT];
-    const hp_roster *r = watch->warning.since ? named_ring(watch, rosters) : NULL;
+    hp_job_watch *watch = &job->watch;
+    char line[480], text[256];
+    const hp_roster *r = watch->warning.since ? named_ring(watch, job->rosters) : NULL;
     if (!r) {
         watch->warning.since = 0; /* its failure was logged */
-        r = longest_stalled(rosters);
+        r = longest_stalled(job->rosters);
     }
     if (!r)
         return;
     hp_stall_word word = hp_stall_warning_due(&watch->warning, r->warn_after, r->in_op_n > 0, r->moved, now);
     double seconds = (double)watch->warning.lasted / 1e9;
     watch->ring = r->ring.comm;
-    hp_ring_view view = hp_roster_view(r);
     if (word == HP_STALL_WARN) {
-        hp_hold_up_find(&view, watch->warning.lasted, text, sizeof(text));
-        snprintf(line, sizeof(line), "%s: %s", hp_title_print(r->label, r->name, title), text);
+        hp_whereabouts where = hp_whereabouts_take(job, NULL, now);
+        hp_hold_up_find(&where, r, watch->warning.lasted, text, sizeof(text));
+        hp_whereabouts_free(&where);
+        snprintf(line, sizeof(line), "%s: %s", hp_say_title(r->label, r->name).text, text);
     } else if (word == HP_STALL_OVER) {
-        snprintf(line, sizeof(line), "%s: goes on after %.1f s", hp_title_print(r->label, r->name, title), seconds);
+        snprintf(line, sizeof(line), "%s: goes on after %.1f s", hp_say_title(r->label, r->name).text, seconds);
     }
     if (word != HP_STALL_QUIET)
-        events->warn(events->arg, line);
+        job->owner->warn(job->owner->arg, line);
 }
 
 /*
@@ -247,15 +254,12 @@ static void
 fail_crossed(hp_roster *r, const hp_joined *member, int rank)
 {
     const hp_report *report = &r->witnesses[rank].report;
-    unsigned long long started = started_by(r, member);
-    char operation[HP_OPERATION_TEXT];
     hoop_error error;
-    hp_err_set(
-        &error, HOOP_ERR_MISMATCH,
-        "rank %d (%s) is in hoop_comm_split after %llu operation%s, but rank %d (%s) is in %s, which rank %d has "
-        "not started",
-        member->member.rank, member->member.host, started, started == 1 ? "" : "s", rank, r->ring.members[rank].host,
-        hp_blame_operation(report->sequence, &report->call, operation), member->member.rank);
+    hp_err_set(&error, HOOP_ERR_MISMATCH,
+               "%s is in hoop_comm_split after %s, but %s is in %s, which rank %d has not started",
+               hp_member_name(&member->member).text, hp_say_count(started_by(r, member), "operation").text,
+               hp_member_name(&r->ring.members[rank]).text, hp_say_operation(report->sequence, &report->call).text,
+               member->member.rank);
     error.rank = member->member.rank;
     error.reporter = rank;
     error.sequence = report->sequence;
@@ -276,10 +280,10 @@ cross(hp_join_group *m, hp_roster *r, uint64_t now)
 }
 
 void
-hp_job_watch_cross(hp_join_group *join_groups, hp_roster *rosters, uint64_t now)
+hp_job_watch_cross(hp_job *job, uint64_t now)
 {
-    for (hp_join_group *m = join_groups; m; m = m->next)
-        for (hp_roster *r = rosters; r && m->parent && !m->failure.code; r = r->next)
+    for (hp_join_group *m = job->join_groups; m; m = m->next)
+        for (hp_roster *r = job->rosters; r && m->parent && !m->failure.code; r = r->next)
             if (r->ring.comm == m->parent && r->ring.size == m->size && r->state == HP_ROSTER_RUNNING && r->in_op_n)
                 cross(m, r, now);
 }

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/rank_set.h"
 #include "net/tcp_silence.h"
 #include "rendezvous/registration.h"
 
@@ -24,24 +25,18 @@ enum {
     MOST_WAIT_MS = 86400000 /* the largest HOOP_BOOTSTRAP_TIMEOUT_MS */
 };
 
-static int
-bit(const uint64_t *set, int i)
-{
-    return (int)(set[i / 64] >> (i % 64) & 1);
-}
-
 static void
 mark(hp_join_group *m, int rank)
 {
     if (rank >= 0 && rank < m->size)
-        m->has_joined[rank / 64] |= UINT64_C(1) << (rank % 64);
+        hp_rank_set_add(m->has_joined, rank);
 }
 
 static void
 unmark(hp_join_group *m, int rank)
 {
     if (rank >= 0)
-        m->has_joined[rank / 64] &= ~(UINT64_C(1) << (rank % 64));
+        hp_rank_set_remove(m->has_joined, rank);
 }
 
 hp_join_group *
@@ -61,7 +56,7 @@ hp_join_group_new(const hp_events *events, const char *label, const hp_join *fir
     m->opened = now;
     m->deadline = HP_NEVER;
     hp_err_clear(&m->failure);
-    m->has_joined = hp_alloc((size_t)m->size / 64 + 1, sizeof(uint64_t));
+    m->has_joined = hp_rank_set_new(m->size);
     m->agree = hp_alloc(first->agree_n + 1, 1);
     if (!m->has_joined || !m->agree) {
         hp_join_group_free(m);
@@ -92,24 +87,13 @@ hp_join_group_is(const hp_join_group *m, const hp_join *join)
 int
 hp_join_group_has(const hp_join_group *m, int rank)
 {
-    return rank >= 0 && rank < m->size && bit(m->has_joined, rank);
+    return rank >= 0 && rank < m->size && hp_rank_set_has(m->has_joined, rank);
 }
 
 static int
 rank_of(const hp_join *join)
 {
     return join->parent ? join->parent_rank : join->member.rank;
-}
-
-/* "rank 5 (node2, pid 811)", or without the number if the rank has none yet. */
-static const char *
-name(const hp_member *who, char out[HP_HOST_TEXT + 48])
-{
-    if (who->rank >= 0)
-        snprintf(out, HP_HOST_TEXT + 48, "rank %d (%s, pid %u)", who->rank, who->host, who->pid);
-    else
-        snprintf(out, HP_HOST_TEXT + 48, "a rank on %s (pid %u)", who->host, who->pid);
-    return out;
 }
 
 void
@@ -124,7 +108,7 @@ hp_join_group_fail(hp_join_group *m, const hoop_error *error, uint64_t now)
             continue;
         }
         m->events->send(m->events->arg, m->joined[i].peer, HP_REFUSED, payload, n);
-        m->events->disconnect(m->events->arg, m->joined[i].peer);
+        hp_events_disconnect(m->events, m->joined[i].peer);
     }
     m->joined_n = 0;
     m->failure = *error;
@@ -137,15 +121,15 @@ hp_join_group_fail(hp_join_group *m, const hoop_error *error, uint64_t now)
 static hoop_result
 duplicate(const hp_join_group *m, const hp_join *join, hoop_error *error)
 {
-    char who[HP_HOST_TEXT + 48] = "another process";
+    hp_noun who = {"another process"};
     int rank = rank_of(join);
     for (int i = 0; i < m->joined_n; i++)
         if (m->joined[i].member.rank == rank)
-            name(&m->joined[i].member, who);
+            who = hp_member_process(&m->joined[i].member);
     hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                "duplicate rank: %s has already joined this job; two processes were started with rank %d, or two jobs "
                "share one job name (HOOP_JOB)",
-               who, rank);
+               who.text, rank);
     error->rank = rank;
     return HOOP_ERR_RENDEZVOUS;
 }
@@ -171,12 +155,12 @@ same_settings(const hp_join_group *m, const hp_join *join, hoop_error *error)
         int n_mine = next_line(&a, a_end, &mine), n_theirs = next_line(&b, b_end, &theirs);
         if (n_mine == n_theirs && memcmp(mine, theirs, (size_t)n_mine) == 0)
             continue;
-        char newcomer[HP_HOST_TEXT + 48], has[SETTING_SHOWN], had[SETTING_SHOWN];
+        char has[SETTING_SHOWN], had[SETTING_SHOWN];
         snprintf(has, sizeof(has), "%.*s", n_theirs ? n_theirs : 7, n_theirs ? theirs : "nothing");
         snprintf(had, sizeof(had), "%.*s", n_mine ? n_mine : 7, n_mine ? mine : "nothing");
         hp_err_set(error, HOOP_ERR_MISMATCH,
                    "settings differ: %s has \"%s\", the first to join has \"%s\"; give all ranks the same",
-                   name(&join->member, newcomer), has, had);
+                   hp_member_process(&join->member).text, has, had);
         error->rank = rank_of(join);
         return HOOP_ERR_MISMATCH;
     }
@@ -187,14 +171,13 @@ static hoop_result
 same_size(const hp_join_group *m, const hp_join *join, hoop_error *error)
 {
     int size = join->parent ? join->parent_size : join->size;
-    char newcomer[HP_HOST_TEXT + 48];
     if (size == m->size)
         return HOOP_SUCCESS;
     hp_err_set(
         error, HOOP_ERR_MISMATCH,
         "sizes differ: %s was started with size %d, but the first to join with size %d; check HOOP_SIZE, or give "
         "every job a name of its own (HOOP_JOB)",
-        name(&join->member, newcomer), size, m->size);
+        hp_member_process(&join->member).text, size, m->size);
     error->rank = rank_of(join);
     return HOOP_ERR_MISMATCH;
 }
@@ -253,7 +236,7 @@ hp_join_group_join(hp_join_group *m, void *peer, const hp_join *join, uint64_t n
     hp_joined *before = find_same(m, join);
     if (before) {
         if (before->peer)
-            m->events->disconnect(m->events->arg, before->peer);
+            hp_events_disconnect(m->events, before->peer);
         before->peer = peer;
         before->away = 0;
         return HOOP_SUCCESS;
@@ -272,9 +255,9 @@ hp_join_group_join(hp_join_group *m, void *peer, const hp_join *join, uint64_t n
 static void
 vanished(hp_join_group *m, const hp_member *gone, uint64_t now)
 {
-    char who[HP_HOST_TEXT + 48];
     hoop_error error;
-    hp_err_set(&error, HOOP_ERR_PEER_LOST, "%s vanished while the communicator was being split", name(gone, who));
+    hp_err_set(&error, HOOP_ERR_PEER_LOST, "%s vanished while the communicator was being split",
+               hp_member_process(gone).text);
     error.rank = gone->rank;
     error.phase = HOOP_PHASE_BRINGUP;
     hp_join_group_fail(m, &error, now);
@@ -339,11 +322,10 @@ hp_join_group_fail_missing(hp_join_group *m, const hp_ended *ended, uint64_t now
     for (int i = 0; i < m->joined_n; i++)
         if (m->joined[i].member.rank < 0)
             return;
-    hp_err_set(
-        &error, HOOP_ERR_RENDEZVOUS,
-        "rank %d (%s) ended with status 0 before all ranks had joined; does the program call hoop_comm_create on "
-        "every rank?",
-        ended->rank, ended->host);
+    hp_err_set(&error, HOOP_ERR_RENDEZVOUS,
+               "%s ended with status 0 before all ranks had joined; does the program call hoop_comm_create on "
+               "every rank?",
+               hp_say_rank(ended->rank, ended->host, 0).text);
     error.rank = ended->rank;
     error.phase = HOOP_PHASE_BRINGUP;
     hp_join_group_fail(m, &error, now);
@@ -362,38 +344,8 @@ hp_join_group_is_known(const hp_join_group *m)
 {
     int known = 1;
     for (int rank = 0; rank < m->size; rank++)
-        known &= bit(m->has_joined, rank);
+        known &= hp_rank_set_has(m->has_joined, rank);
     return known;
-}
-
-const char *
-hp_rank_list(const uint64_t *set, int n, int value, char *out, size_t size)
-{
-    size_t at = 0;
-    int left = 0;
-    out[0] = 0;
-    for (int i = 0; i < n; i++)
-        left += bit(set, i) == value;
-    for (int i = 0; i < n && left;) {
-        if (bit(set, i) != value) {
-            i++;
-            continue;
-        }
-        int last = i;
-        while (last + 1 < n && bit(set, last + 1) == value)
-            last++;
-        if (at + 32 > size) {
-            snprintf(out + at, size - at, " and %d more", left);
-            break;
-        }
-        const char *comma = at ? ", " : "";
-        int wrote = last > i ? snprintf(out + at, size - at, "%s%d%s%d", comma, i, last > i + 1 ? "-" : ", ", last)
-                             : snprintf(out + at, size - at, "%s%d", comma, i);
-        at += (size_t)wrote;
-        left -= last - i + 1;
-        i = last + 1;
-    }
-    return out;
 }
 
 /* "node1, node2 and 3 more hosts": the hosts of the waiting ranks. */
@@ -423,24 +375,10 @@ hp_join_group_mistrust(hp_join_group *m, const char *address)
     snprintf(m->mistrusted, sizeof(m->mistrusted), "; a process at %.60s has another secret", address);
 }
 
-/* A split's missing rank waits elsewhere, perhaps for another one. */
-static void
-name_guilty_rank(const hp_join_group *m, hoop_error *error)
+void
+hp_join_group_missing(const hp_join_group *m, hoop_error *error)
 {
-    const hp_wait_place here = {.split = m, .rank = -1};
-    uint64_t waited = m->deadline - m->opened;
-    int guilty = -1;
-    char text[256];
-    if (!m->parent || !m->events->elsewhere(m->events->arg, &here, waited, &guilty, text, sizeof(text)))
-        return;
-    hp_err_set(error, HOOP_ERR_RENDEZVOUS, "%s", text);
-    error->rank = guilty;
-}
-
-static void
-name_missing_ranks(const hp_join_group *m, hoop_error *error)
-{
-    char ranks[96], hosts[136], missing[128];
+    char hosts[136], missing[HP_NOUN + 16];
     int given = 0, left = m->size - m->joined_n;
     double seconds = (double)(m->deadline - m->opened) / 1e9;
     for (int i = 0; i < m->joined_n; i++)
@@ -448,16 +386,14 @@ name_missing_ranks(const hp_join_group *m, hoop_error *error)
     if (given < m->joined_n)
         snprintf(missing, sizeof(missing), "%d of %d ranks", left, m->size);
     else
-        snprintf(missing, sizeof(missing), "rank%s %s of %d", left == 1 ? "" : "s",
-                 hp_rank_list(m->has_joined, m->size, 0, ranks, sizeof(ranks)), m->size);
+        snprintf(missing, sizeof(missing), "%s of %d", hp_say_ranks(m->has_joined, m->size, 0).text, m->size);
     list_hosts(m, hosts, sizeof(hosts));
-    hp_err_set(error, HOOP_ERR_RENDEZVOUS, "%s did not %s within %.1f s; %d rank%s on %s %s waiting%s", missing,
-               m->parent != 0 ? "call hoop_comm_split" : "join", seconds, m->joined_n, m->joined_n == 1 ? "" : "s",
-               hosts, m->joined_n == 1 ? "is" : "are", m->mistrusted);
+    hp_err_set(error, HOOP_ERR_RENDEZVOUS, "%s did not %s within %.1f s; %s on %s %s waiting%s", missing,
+               m->parent != 0 ? "call hoop_comm_split" : "join", seconds,
+               hp_say_count((uint64_t)m->joined_n, "rank").text, hosts, m->joined_n == 1 ? "is" : "are", m->mistrusted);
     for (int i = 0; left == 1 && given == m->joined_n && i < m->size; i++)
-        if (!bit(m->has_joined, i))
+        if (!hp_rank_set_has(m->has_joined, i))
             error->rank = i;
-    name_guilty_rank(m, error);
     error->phase = HOOP_PHASE_BRINGUP;
 }
 
@@ -475,16 +411,11 @@ await_away(hp_join_group *m, uint64_t now)
     }
 }
 
-void
+int
 hp_join_group_tick(hp_join_group *m, uint64_t now)
 {
-    hoop_error error;
     await_away(m, now);
-    if (m->failure.code || now < m->deadline || m->joined_n == 0 || m->joined_n == m->size)
-        return;
-    name_missing_ranks(m, &error);
-    hp_join_group_fail(m, &error, now);
-    m->deadline = now; /* A rank that joins a world later begins a new one: this sentence may name that very rank. */
+    return !m->failure.code && now >= m->deadline && m->joined_n > 0 && m->joined_n < m->size;
 }
 
 static int
@@ -505,7 +436,7 @@ hp_join_group_sort(hp_join_group *m)
     for (int i = 0; i < m->joined_n; i++) {
         if (m->joined[i].member.rank >= 0)
             continue;
-        while (bit(m->has_joined, free_rank))
+        while (hp_rank_set_has(m->has_joined, free_rank))
             free_rank++;
         m->joined[i].member.rank = free_rank++;
     }

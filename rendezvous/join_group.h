@@ -84,7 +84,10 @@ int hp_join_group_is_known(const hp_join_group *join_group); /* every rank has j
  * ranks that join later get the cause.
  */
 void hp_join_group_fail(hp_join_group *join_group, const hoop_error *error, uint64_t now);
-void hp_join_group_tick(hp_join_group *join_group, uint64_t now);
+/* 1: the time of those that wait is up, and the owner fails it, since it knows where the missing ranks wait instead. */
+int hp_join_group_tick(hp_join_group *join_group, uint64_t now);
+void hp_join_group_missing(const hp_join_group *join_group,
+                           hoop_error *error); /* the error of that: who has not joined */
 
 /*
  * When joined_n == size: assigns ranks to those without one and sorts by (colour, key, rank). Groups are then runs of
@@ -93,8 +96,5 @@ void hp_join_group_tick(hp_join_group *join_group, uint64_t now);
  */
 void hp_join_group_sort(hp_join_group *join_group);
 int hp_join_group_group(hp_join_group *join_group, int first);
-
-/* "3, 5-7": the ranks whose bit in `set` equals `value`, cut with "and 12 more" if `out` is full. Returns out. */
-const char *hp_rank_list(const uint64_t *set, int n, int value, char *out, size_t size);
 
 #endif

@@ -260,14 +260,13 @@ hp_link_loss_judge(const hp_link_losses *losses, const hp_witness *w, int hasty,
 void
 hp_link_loss_print(const hp_link_loss_cause *cause, const hp_member *members, char *out, size_t size)
 {
-    const hp_member *a = &members[cause->rank], *b = &members[cause->other];
     char during[48] = "", why[64] = "";
     if (cause->sequence && cause->sequence != HP_NO_OPERATION)
         snprintf(during, sizeof(during), " during operation %llu", (unsigned long long)cause->sequence);
     if (cause->number)
         snprintf(why, sizeof(why), ": %.60s", strerror(cause->number));
-    snprintf(out, size, "the connection between rank %d (%.40s) and rank %d (%.40s) broke%s%s; %s", a->rank, a->host,
-             b->rank, b->host, during, why,
+    snprintf(out, size, "the connection between %s and %s broke%s%s; %s", hp_member_name(&members[cause->rank]).text,
+             hp_member_name(&members[cause->other]).text, during, why,
              cause->alive ? "both processes are alive, so look at the network between them"
                           : "look at the network between them");
 }

@@ -30,6 +30,7 @@
 #define HP_MESSAGE_H
 
 #include "base/call_names.h"
+#include "base/say.h"
 #include "base/wait.h"
 #include "net/addr.h"
 #include "net/frame.h"
@@ -59,6 +60,20 @@ typedef struct hp_member {
     hp_addr other[HP_OTHERS]; /* where it can be reached, too; length 0: no more */
     int proxied;              /* that is a proxy's, whose answer says nothing of the process; in JOIN alone */
 } hp_member;
+
+/* "rank 3 (node2)" */
+static inline hp_noun
+hp_member_name(const hp_member *who)
+{
+    return hp_say_rank(who->rank, who->host, 0);
+}
+
+/* "rank 3 (node2, pid 811)" */
+static inline hp_noun
+hp_member_process(const hp_member *who)
+{
+    return hp_say_rank(who->rank, who->host, who->pid);
+}
 
 static inline int
 hp_member_same(const hp_member *a, const hp_member *b) /* whether both are the same process */

@@ -7,7 +7,7 @@
 #define HP_PING_H
 
 #include "base/clock.h"
-#include "rendezvous/ring_view.h"
+#include "rendezvous/blame.h"
 
 #define HP_ASK_AFTER HP_SEC /* of a stall: then absent ranks get a PING */
 

@@ -3,7 +3,7 @@
 #include "rendezvous/rank_row.h"
 
 #include "base/clock.h"
-#include "rendezvous/hold_up.h"
+#include "base/rank_set.h"
 
 #include <stdio.h>
 
@@ -38,7 +38,7 @@ is_blamed(const hp_table_view *v, int rank)
 static int
 is_stopped(const hp_table_view *v, int rank)
 {
-    return hp_whereabouts_known(v->where, &v->ring->ring.members[rank]).stopped;
+    return hp_whereabouts_known(v->where, &v->ring->ring.members[rank]).process == HP_PROCESS_STOPPED;
 }
 
 /* Whether a rank that is in no operation has called one that its program's stream has not reached. */
@@ -156,8 +156,7 @@ fill_operation(const hp_table_view *v, int rank, char cell[HP_CELL])
     else if (!r->peers[rank])
         snprintf(cell, HP_CELL, "its connection is lost");
     else if (r->state == HP_ROSTER_LINKING)
-        snprintf(cell, HP_CELL, "%s",
-                 (r->ready[rank / 64] >> (rank % 64)) & 1 ? "is connected" : "connects to its peers");
+        snprintf(cell, HP_CELL, "%s", hp_rank_set_has(r->ready, rank) ? "is connected" : "connects to its peers");
     else if (sequence && current.name)
         hp_call_print_operation(&current, sequence, cell, HP_CELL);
     else if (sequence)

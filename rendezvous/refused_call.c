@@ -96,9 +96,8 @@ void
 hp_refused_calls_print(const hp_refused_calls *calls, const hp_member *who, hoop_error *error)
 {
     const hp_unstarted *unstarted = &calls->of[who->rank]->unstarted;
-    char operation[HP_OPERATION_TEXT];
-    hp_err_set(error, HOOP_ERR_MISMATCH, "rank %d (%s) could not start %s: %s", who->rank, who->host,
-               hp_blame_operation(unstarted->sequence, &unstarted->call, operation), unstarted->cause.text);
+    hp_err_set(error, HOOP_ERR_MISMATCH, "%s could not start %s: %s", hp_member_name(who).text,
+               hp_say_operation(unstarted->sequence, &unstarted->call).text, unstarted->cause.text);
     error->rank = error->reporter = who->rank;
     error->sequence = unstarted->sequence;
 }

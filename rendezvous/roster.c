@@ -8,10 +8,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/rank_set.h"
 #include "base/wire.h"
 #include "rendezvous/departure.h"
-#include "rendezvous/hold_up.h"
-#include "rendezvous/limit.h"
 #include "rendezvous/ring_order.h"
 
 #include <stdio.h>
@@ -23,8 +22,8 @@ enum { TELL_MS = 100, SILENT_MS = 2000 };
 static void
 log_text(const hp_roster *r, const char *what)
 {
-    char line[480], title[HP_TITLE_TEXT];
-    snprintf(line, sizeof(line), "%s: %s", hp_title_print(r->label, r->name, title), what);
+    char line[480];
+    snprintf(line, sizeof(line), "%s: %s", hp_say_title(r->label, r->name).text, what);
     r->events->log(r->events->arg, line);
 }
 
@@ -37,7 +36,7 @@ allocate(hp_roster *r, int count)
     r->ring.members = hp_alloc(n, sizeof(hp_member));
     r->peers = hp_alloc(n, sizeof(void *));
     r->witnesses = hp_alloc(n, sizeof(hp_witness));
-    r->ready = hp_alloc(n / 64 + 1, sizeof(uint64_t));
+    r->ready = hp_rank_set_new(r->ring.size);
     int opened = hp_link_loss_open(&r->losses, count);
     return opened && r->ring.order && r->ring.members && r->peers && r->witnesses && r->ready;
 }
@@ -78,7 +77,7 @@ hp_roster_new(const hp_join_group *m, const char *label, const hp_joined *joined
     }
     for (int i = 0; i < count; i++)
         if (r->peers[i])
-            r->events->assign(r->events->arg, r->peers[i], r, i);
+            hp_events_assign(r->events, r->peers[i], r, i);
     return r;
 }
 
@@ -120,8 +119,8 @@ static void
 fail(hp_roster *r, const hoop_error *cause, int except)
 {
     uint8_t payload[HP_ABORT_BYTES];
-    const char *split = hp_title_split(r->label);
-    char line[300], title[HP_TITLE_TEXT];
+    const char *split = hp_say_split(r->label);
+    char line[300];
     hoop_error first;
     if (r->state >= HP_ROSTER_FAILED)
         return;
@@ -138,7 +137,7 @@ fail(hp_roster *r, const hoop_error *cause, int except)
     send_all(r, except, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
     snprintf(line, sizeof(line), "failed: %s", r->cause.text);
     log_text(r, line);
-    r->events->failed(r->events->arg, split ? hp_title_print(split, r->name, title) : NULL, &r->cause);
+    r->events->failed(r->events->arg, split ? hp_say_title(split, r->name).text : NULL, &r->cause);
 }
 
 void
@@ -150,20 +149,21 @@ hp_roster_fail(hp_roster *r, const hoop_error *cause)
 static void
 ring_is_up(hp_roster *r, uint64_t now)
 {
-    char line[128];
+    char line[400];
     int hosts = hp_ring_hosts(&r->ring);
     r->state = HP_ROSTER_RUNNING;
     r->moved = now;
     send_all(r, -1, HP_GO, NULL, 0);
-    snprintf(line, sizeof(line), "%d rank%s on %d host%s joined, ring up after %.2f s", r->ring.size,
-             r->ring.size == 1 ? "" : "s", hosts, hosts == 1 ? "" : "s", (double)(now - r->opened) / 1e9);
+    snprintf(line, sizeof(line), "%s on %s joined, ring up after %.2f s",
+             hp_say_count((uint64_t)r->ring.size, "rank").text, hp_say_count((uint64_t)hosts, "host").text,
+             (double)(now - r->opened) / 1e9);
     log_text(r, line);
 }
 
 hp_ring_view
 hp_roster_view(const hp_roster *r)
 {
-    return (hp_ring_view){r, r->witnesses, r->ring.members, r->peers, r->ring.size, r->heartbeat, r->moved, r->events};
+    return (hp_ring_view){r->witnesses, r->ring.members, r->peers, r->ring.size, r->moved, r->events};
 }
 
 static void
@@ -355,10 +355,9 @@ leave(hp_roster *r, int rank, uint64_t completed, uint64_t now)
 static void
 ready(hp_roster *r, int rank, uint64_t now)
 {
-    uint64_t *word = &r->ready[rank / 64], bit = UINT64_C(1) << (rank % 64);
-    if (r->state != HP_ROSTER_LINKING || (*word & bit))
+    if (r->state != HP_ROSTER_LINKING || hp_rank_set_has(r->ready, rank))
         return;
-    *word |= bit;
+    hp_rank_set_add(r->ready, rank);
     if (++r->ready_n == r->ring.size)
         ring_is_up(r, now);
 }
@@ -373,7 +372,6 @@ malformed(hoop_error *error)
 static int
 aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
-    hp_ring_view view = hp_roster_view(r);
     hoop_error cause;
     if (!hp_abort_get(&cause, payload, n) || cause.code == HOOP_SUCCESS || cause.rank < -1 ||
         cause.rank >= r->ring.size)
@@ -384,8 +382,10 @@ aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, 
         hp_roster_cut_off(r, rank);
     else if (r->state == HP_ROSTER_RUNNING && hp_disagreement_note(&r->disagreement, &cause, now))
         judge_calls(r, now);
+    else if (cause.code == HOOP_ERR_TIMEOUT && (cause.flags & HOOP_ERROR_BEST_EFFORT))
+        r->asked = cause;
     else
-        fail(r, &cause, hp_hold_up_judge(&view, rank, now, &cause) ? -1 : rank);
+        fail(r, &cause, rank);
     return 0;
 }
 
@@ -400,14 +400,6 @@ unstarted(hp_roster *r, int rank, const uint8_t *payload, size_t n, hoop_error *
     if (r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].left)
         hp_refused_calls_note(&r->refused_calls, r->ring.size, rank, &refused);
     return 0;
-}
-
-static void
-fail_refused(hp_roster *r, int rank)
-{
-    hoop_error error;
-    hp_refused_calls_print(&r->refused_calls, &r->ring.members[rank], &error);
-    fail(r, &error, -1);
 }
 
 static int
@@ -519,37 +511,45 @@ hp_roster_needed(const hp_roster *r, uint64_t now)
            (!ended && hp_link_loss_returning(&r->losses, r->witnesses, now));
 }
 
+/* Of the ranks, which have all joined, some are not connected. */
+static void
+fail_unlinked(hp_roster *r)
+{
+    hoop_error error;
+    int size = r->ring.size, late = size - r->ready_n;
+    hp_err_set(
+        &error, HOOP_ERR_RENDEZVOUS,
+        "all %d ranks joined, but the links of %d of them are not up (%s); can the hosts reach each other, or does a "
+        "firewall close their ports?",
+        size, late, hp_say_ranks(r->ready, size, 0).text);
+    for (int i = 0; late == 1 && i < size; i++)
+        if (!hp_rank_set_has(r->ready, i))
+            error.rank = i;
+    fail(r, &error, -1);
+}
+
 /* A rank that is away has time to come back before it is said to have vanished. */
 static void
 await_links(hp_roster *r, uint64_t now)
 {
     int gone = hp_link_loss_stayed_away(&r->losses, now);
-    hoop_error error;
-    if (gone >= 0) {
+    if (gone >= 0)
         lose(r, gone, 0, NULL);
-    } else if (now >= r->deadline) {
-        hp_hold_up_links(r->ready, r->ready_n, r->ring.size, &error);
-        fail(r, &error, -1);
-    }
+    else if (now >= r->deadline)
+        fail_unlinked(r);
 }
 
 /*
  * A wait with a limit of its own ends the operation, even one that progresses. It is judged a moment after its report,
- * when the other ranks that are in the operation have reported that too. 1: the ring has failed.
+ * when the other ranks that are in the operation have reported that too.
  */
 static int
-end_overdue(hp_roster *r, uint64_t now)
+is_overdue(hp_roster *r, uint64_t now)
 {
     int rank = hp_limit_overdue(r->witnesses, r->ring.size);
-    hp_ring_view view = hp_roster_view(r);
-    hoop_error error;
     if (rank < 0 || !r->overdue_at)
         r->overdue_at = rank < 0 ? 0 : now;
-    if (rank < 0 || now - r->overdue_at < r->heartbeat)
-        return 0;
-    hp_hold_up_overrun(&view, rank, now, &error);
-    fail(r, &error, -1);
-    return 1;
+    return rank >= 0 && now - r->overdue_at >= r->heartbeat;
 }
 
 int
@@ -561,7 +561,7 @@ hp_roster_timed(const hp_roster *r)
              hp_link_loss_waits(&r->losses)));
 }
 
-void
+int
 hp_roster_tick(hp_roster *r, uint64_t now)
 {
     if (r->state == HP_ROSTER_LINKING)
@@ -571,23 +571,20 @@ hp_roster_tick(hp_roster *r, uint64_t now)
         settle(r);
     weigh(r, 0, now);
     if (r->state != HP_ROSTER_RUNNING || r->in_op_n == 0)
-        return;
+        return 0;
     int refused = hp_refused_calls_due(&r->refused_calls, r->witnesses, r->ring.size, now);
     if (refused >= 0) {
-        fail_refused(r, refused);
-        return;
+        hoop_error error;
+        hp_refused_calls_print(&r->refused_calls, &r->ring.members[refused], &error);
+        fail(r, &error, -1);
+        return 0;
     }
     uint64_t limit = hp_limit_shortest(r->witnesses, r->ring.size, r->op_timeout);
     hp_ring_view view = hp_roster_view(r);
-    hoop_error error;
-    if (now - r->moved >= limit) {
-        hp_hold_up_timeout(&view, now, &error);
-        fail(r, &error, -1);
-        return;
-    }
-    if (end_overdue(r, now))
-        return;
+    if (now - r->moved >= limit || is_overdue(r, now))
+        return 1;
     hp_pings_send(&r->pings, &view, limit, now);
+    return 0;
 }
 
 const hp_member *

@@ -15,8 +15,8 @@
 #include "rendezvous/ping.h"
 #include "rendezvous/refused_call.h"
 #include "rendezvous/ring_names.h"
-#include "rendezvous/ring_view.h"
-#include "rendezvous/title.h"
+
+enum { HP_LABEL_TEXT = 64 };
 
 typedef enum hp_roster_state {
     HP_ROSTER_LINKING, /* the roster is sent; awaits READY of all ranks */
@@ -46,6 +46,7 @@ typedef struct hp_roster {
     uint64_t gone_at;
     hp_link_losses losses; /* link losses, and ranks that are away */
     hoop_error cause;      /* in FAILED */
+    hoop_error asked; /* a rank's time-out, of which the owner judges the cause; code HOOP_SUCCESS: there is none */
     uint64_t op_timeout, warn_after, peer_timeout, heartbeat;
     uint64_t opened, deadline; /* of the join */
     hp_stall_warning linking;  /* of the connections that are not up */
@@ -82,7 +83,8 @@ void hp_roster_ended(hp_roster *roster, int rank);
 void hp_roster_back(hp_roster *roster, int rank, uint64_t completed, uint64_t now);
 int hp_roster_needed(const hp_roster *roster, uint64_t now); /* a rank is connected, or may come back */
 void hp_roster_over(hp_roster *roster); /* all ranks have left, or no other is needed: the log says so, once */
-void hp_roster_tick(hp_roster *roster, uint64_t now);
+/* 1: the time of those that wait in an operation is up, and the owner fails the ring, since it knows all rings. */
+int hp_roster_tick(hp_roster *roster, uint64_t now);
 int hp_roster_timed(const hp_roster *roster); /* whether it needs hp_roster_tick */
 
 /* As it is now, for those that judge it. */

@@ -14,7 +14,6 @@
 #include "net/acceptor.h"
 #include "net/socket.h"
 #include "rendezvous/admission.h"
-#include "rendezvous/answer.h"
 #include "rendezvous/clock_question.h"
 #include "rendezvous/control_conn.h"
 #include "rendezvous/inquiry.h"
@@ -441,7 +440,7 @@ static void
 on_question(void *arg, const uint8_t *job_id, int rows, int width, hp_buffer *out)
 {
     const hp_server *server = arg;
-    hp_answer_add(out, server->jobs, &(hp_answer_request){job_id, rows, width}, hp_loop_now(server->loop));
+    hp_table_answer(out, server->jobs, &(hp_table_request){job_id, rows, width}, hp_loop_now(server->loop));
 }
 
 /* A server that cannot be asked serves its ranks all the same. */
@@ -469,8 +468,8 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
     server->options = *options;
     server->options.secret = NULL;
     server->most_conns = options->mode == HP_MODE_AUTH && options->secret->of_job ? INT_MAX : hp_admission_share();
-    server->events = (hp_events){server,    on_send,    on_assign,  on_disconnect, on_log, on_warn,
-                                 on_failed, on_reached, on_host_of, on_process,    NULL,   on_ended};
+    server->events = (hp_events){server,    on_send,    on_assign,  on_disconnect, on_log,  on_warn,
+                                 on_failed, on_reached, on_host_of, on_process,    on_ended};
     server->tick = hp_timer_new(loop, on_tick, server);
     hp_acceptor_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL, on_mistrusted};
     hp_sock_options sock = {0};

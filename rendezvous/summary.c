@@ -2,8 +2,6 @@
 /* summary: see summary.h. */
 #include "rendezvous/summary.h"
 
-#include "rendezvous/title.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -54,12 +52,11 @@ print_bytes(double bytes, char out[32])
 static void
 print_work(const hp_roster *r, const sums *s, const hp_line_sink *lines)
 {
-    char line[400], messages[64] = "", sent[32], rate[32], title[HP_TITLE_TEXT];
+    char line[400], messages[64] = "", sent[32], rate[32];
     if (s->messages)
-        snprintf(messages, sizeof(messages), ", %llu message%s", (unsigned long long)s->messages,
-                 s->messages == 1 ? "" : "s");
+        snprintf(messages, sizeof(messages), ", %.60s", hp_say_count(s->messages, "message").text);
     snprintf(line, sizeof(line), "%s of %d rank%s: %llu operation%s%s, %s sent in %.1f s, %s/s a rank",
-             hp_title_print(r->world ? "ring" : r->label, r->name, title), r->ring.size, r->ring.size == 1 ? "" : "s",
+             hp_say_title(r->world ? "ring" : r->label, r->name).text, r->ring.size, r->ring.size == 1 ? "" : "s",
              (unsigned long long)s->operations, s->operations == 1 ? "" : "s", messages,
              print_bytes((double)s->sent, sent), s->seconds,
              print_bytes(s->total > 0 ? (double)s->sent / s->total : 0, rate));
@@ -82,28 +79,26 @@ print_waits(const sums *s, const hp_line_sink *lines)
 const char *
 hp_summary_link(const hp_roster *r, const hp_slow_link *link, char *out, size_t size)
 {
-    const hp_member *from = &r->ring.members[link->from], *to = &r->ring.members[link->to];
-    char rate[64] = "", round_trip[64] = "", sent[64] = " through memory", bytes[32];
+    char rate[64] = "", round_trip[64] = "", sent[HP_NOUN + 16] = " through memory", bytes[32];
     if (link->rate)
         snprintf(rate, sizeof(rate), ", %s/s", print_bytes((double)link->rate, bytes));
     if (link->rtt)
         snprintf(round_trip, sizeof(round_trip), ", round trip %.2f ms", link->rtt / 1e3);
     if (!link->shares)
-        snprintf(sent, sizeof(sent), ", %llu segment%s sent again", (unsigned long long)link->retransmits,
-                 link->retransmits == 1 ? "" : "s");
-    snprintf(out, size, "slowest link: rank %d (%s) to rank %d (%s)%s%s%s, waited for %.0f%% of the time", link->from,
-             from->host, link->to, to->host, rate, round_trip, sent, link->share * 100);
+        snprintf(sent, sizeof(sent), ", %s sent again", hp_say_count(link->retransmits, "segment").text);
+    snprintf(out, size, "slowest link: %s to %s%s%s%s, waited for %.0f%% of the time",
+             hp_member_name(&r->ring.members[link->from]).text, hp_member_name(&r->ring.members[link->to]).text, rate,
+             round_trip, sent, link->share * 100);
     return out;
 }
 
 const char *
 hp_summary_straggler(const hp_roster *r, const hp_straggler *straggler, const char *when, char *out, size_t size)
 {
-    snprintf(
-        out, size,
-        "slowest rank %s: rank %d (%s), late by %.3g ms an operation on average; the others wait %.0f%% of the time "
-        "for it",
-        when, straggler->rank, r->ring.members[straggler->rank].host, straggler->late * 1e3, straggler->share * 100);
+    snprintf(out, size,
+             "slowest rank %s: %s, late by %.3g ms an operation on average; the others wait %.0f%% of the time for it",
+             when, hp_member_name(&r->ring.members[straggler->rank]).text, straggler->late * 1e3,
+             straggler->share * 100);
     return out;
 }
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "rendezvous/hold_up.h"
+#include "rendezvous/job_watch.h"
 #include "rendezvous/rank_row.h"
 #include "rendezvous/summary.h"
 
@@ -33,12 +34,12 @@ by_weight(const void *one, const void *other)
 static void
 print_rest(const view *v, const hp_line_sink *lines, const weighed_rank *ranks, int n)
 {
-    char line[128];
+    char line[240];
     int in = 0;
     for (int i = 0; i < n; i++)
         in += v->ring->witnesses[ranks[i].rank].in_op;
-    snprintf(line, sizeof(line), "and %d more rank%s: %d in an operation, %d in none that lasts", n, n == 1 ? "" : "s",
-             in, n - in);
+    snprintf(line, sizeof(line), "and %s: %d in an operation, %d in none that lasts",
+             hp_say_count((uint64_t)n, "more rank").text, in, n - in);
     hp_columns_say(lines, line);
 }
 
@@ -166,7 +167,6 @@ static const char *
 summary(const hp_whereabouts *where, const view *v, char *out, size_t size)
 {
     const hp_roster *r = v->ring;
-    hp_ring_view ring = hp_roster_view(r);
     if (r->state == HP_ROSTER_LINKING)
         snprintf(out, size, "%d of them are connected to their peers", r->ready_n);
     else if (r->state == HP_ROSTER_FAILED)
@@ -174,7 +174,7 @@ summary(const hp_whereabouts *where, const view *v, char *out, size_t size)
     else if (v->chain.hops)
         hp_wait_chain_say(where, &v->chain, stalled(r, v->now), out, size);
     else if (stands_still(r, v->now))
-        hp_hold_up_here(&ring, stalled(r, v->now), out, size);
+        hp_hold_up_here(where, r, stalled(r, v->now), out, size);
     else if (r->in_op_n)
         snprintf(out, size, "it makes progress");
     else if (!hp_wait_chain_message(where, r, v->now, out, size))
@@ -202,26 +202,14 @@ rows_of(const hp_table_options *options, int said, int ranks)
 static void
 print_ring(const hp_whereabouts *where, const hp_roster *r, const hp_table_options *options, uint64_t now)
 {
-    char line[560], text[400], title[HP_TITLE_TEXT];
+    char line[560], text[400];
     view v = look(where, r, now);
     hp_line_sink lines = lines_of(options);
-    snprintf(line, sizeof(line), "%s, %s of %d rank%s: %s", hp_title_print(r->label, r->name, title),
-             r->world ? "ring" : "split", r->ring.size, r->ring.size == 1 ? "" : "s",
-             summary(where, &v, text, sizeof(text)));
+    snprintf(line, sizeof(line), "%s, %s of %s: %s", hp_say_title(r->label, r->name).text, r->world ? "ring" : "split",
+             hp_say_count((uint64_t)r->ring.size, "rank").text, summary(where, &v, text, sizeof(text)));
     int said = hp_columns_say(&lines, line);
     print_ranks(&v, &lines, rows_of(options, said, r->ring.size));
     print_slow(&v, &lines);
-}
-
-/* Who is missing in a world or a split, or where he waits instead. Returns out. */
-static const char *
-missing_in(const hp_whereabouts *where, const hp_join_group *m, uint64_t now, char *out, size_t size)
-{
-    const hp_wait_place here = {.split = m, .rank = -1};
-    int guilty;
-    if (!hp_wait_chain_print(where, &here, now - m->opened, &guilty, out, size))
-        hp_job_watch_missing(m, where->job->rosters, now, out, size);
-    return out;
 }
 
 static void
@@ -229,7 +217,7 @@ print_world(const hp_whereabouts *where, const hp_join_group *m, const hp_table_
 {
     char line[560], missing[300];
     hp_line_sink lines = lines_of(options);
-    missing_in(where, m, now, missing, sizeof(missing));
+    hp_job_watch_missing(where, m, now, missing, sizeof(missing));
     if (m->parent)
         snprintf(line, sizeof(line), "%s, split of %d ranks: %s", m->label, m->size, missing);
     else
@@ -327,7 +315,7 @@ add_world(const hp_whereabouts *where, const hp_join_group *m, hp_json *json, ui
     hp_json_boolean(json, "split", m->parent != 0);
     hp_json_integer(json, "size", m->size);
     hp_json_text(json, "state", "joining");
-    hp_json_text(json, "summary", missing_in(where, m, now, missing, sizeof(missing)));
+    hp_json_text(json, "summary", hp_job_watch_missing(where, m, now, missing, sizeof(missing)));
     hp_json_integer(json, "joined", m->joined_n);
     hp_json_decimal(json, "seconds", seconds(now - m->opened), 3);
     hp_json_close(json);
@@ -344,6 +332,54 @@ hp_table_json(const hp_job *job, hp_json *json, uint64_t now)
         if (r->state != HP_ROSTER_OVER)
             add_ring(&where, r, json, now);
     hp_whereabouts_free(&where);
+}
+
+/* --- for those who ask a server --- */
+
+static void
+add_line(void *arg, const char *line)
+{
+    if (hp_buffer_add(arg, line, strlen(line)) == 0)
+        (void)!hp_buffer_add(arg, "\n", 1);
+}
+
+static int
+add_json(void *arg, const char *bytes, size_t n)
+{
+    return hp_buffer_add(arg, bytes, n);
+}
+
+static int
+is_meant(const hp_job *job, const uint8_t *job_id)
+{
+    return !job_id || memcmp(job->job_id, job_id, HP_JOB_ID_BYTES) == 0;
+}
+
+static void
+add_list(hp_buffer *out, const hp_job *first, const uint8_t *job_id, uint64_t now)
+{
+    hp_json json;
+    hp_json_begin(&json, add_json, out);
+    hp_json_list(&json, NULL);
+    for (const hp_job *job = first; job; job = job->next)
+        if (is_meant(job, job_id))
+            hp_table_json(job, &json, now);
+    hp_json_close(&json);
+    if (hp_json_end(&json) != 0)
+        hp_buffer_free(out);
+}
+
+void
+hp_table_answer(hp_buffer *out, const hp_job *first, const hp_table_request *request, uint64_t now)
+{
+    const hp_table_options options = {.most = request->rows, .width = request->width, .line = add_line, .arg = out};
+    if (request->rows == 0) {
+        add_list(out, first, request->job_id, now);
+        return;
+    }
+    for (const hp_job *job = first; job; job = job->next)
+        if (is_meant(job, request->job_id))
+            hp_table_print(job, &options, now);
 }
 
 uint64_t

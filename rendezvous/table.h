@@ -6,6 +6,7 @@
 #ifndef HP_TABLE_H
 #define HP_TABLE_H
 
+#include "base/buffer.h"
 #include "base/json.h"
 #include "rendezvous/job.h"
 
@@ -27,6 +28,18 @@ void hp_table_print(const hp_job *job, const hp_table_options *options, uint64_t
 
 /* The same as members of an open list: an object for each ring, and for each world that is not complete. */
 void hp_table_json(const hp_job *job, hp_json *json, uint64_t now);
+
+typedef struct hp_table_request {
+    const uint8_t *job_id; /* NULL: about all jobs */
+    int rows;              /* at most so many ranks of a ring; 0: JSON */
+    int width;             /* of a line; 0: any */
+} hp_table_request;
+
+/*
+ * What a server answers to those who ask what its jobs do. first: of the list of jobs. Without memory `out` is cut off, or
+ * empty.
+ */
+void hp_table_answer(hp_buffer *out, const hp_job *first, const hp_table_request *request, uint64_t now);
 
 /* ns for which the operation that has lasted longest has waited without any progress in its ring; 0: none waits. */
 uint64_t hp_table_stalled(const hp_job *first, uint64_t now);

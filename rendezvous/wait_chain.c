@@ -5,15 +5,13 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "rendezvous/hold_up.h"
-#include "rendezvous/limit.h"
 #include "rendezvous/rings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLACE_TEXT = HP_OPERATION_TEXT + HP_RING_TEXT + 4, DEED_TEXT = 64 };
+enum { PLACE_TEXT = 2 * HP_NOUN + 4, DEED_TEXT = 64 };
 
 static const hp_wait_place nowhere = {.rank = -1};
 
@@ -83,7 +81,7 @@ follow(const hp_whereabouts *where, const hp_wait_place *p, const hp_blame *blam
     if (is_end(p, blame))
         return nowhere;
     const hp_member *who = &p->ring->ring.members[blame->rank];
-    if (p->ring->events->process(p->ring->events->arg, who) == HP_PROCESS_STOPPED)
+    if (hp_whereabouts_known(where, who).process == HP_PROCESS_STOPPED)
         return nowhere;
     const hp_stay *stay = hp_whereabouts_find(where, who, p, 1);
     return stay ? stay->place : nowhere;
@@ -159,14 +157,14 @@ hp_wait_chain_guilty(const hp_wait_chain *c)
 static const char *
 print_place(const hp_wait_place *p, const hp_blame *blame, char out[PLACE_TEXT])
 {
-    char what[HP_OPERATION_TEXT], ring[HP_RING_TEXT];
+    hp_noun what;
     if (is_operation(p))
-        hp_blame_operation(blame->sequence, &blame->call, what);
+        what = hp_say_operation(blame->sequence, &blame->call);
     else if (p->split)
-        snprintf(what, sizeof(what), "hoop_comm_split %u", p->split->split);
+        snprintf(what.text, HP_NOUN, "hoop_comm_split %u", p->split->split);
     else
-        hp_call_print(&message_of(p)->call, what, sizeof(what));
-    snprintf(out, PLACE_TEXT, "%s of %s", what, hp_title_ring(p->ring->label, p->ring->name, ring));
+        hp_call_print(&message_of(p)->call, what.text, HP_NOUN);
+    snprintf(out, PLACE_TEXT, "%s of %s", what.text, hp_say_ring(p->ring->label, p->ring->name).text);
     return out;
 }
 
@@ -186,11 +184,9 @@ print_circle(const hp_whereabouts *where, const hp_wait_chain *c, uint64_t stall
     const hp_member *waits = &r->ring.members[rank_of(r, &before.ring->ring.members[back.rank])];
     if (c->circle > 2)
         snprintf(more, sizeof(more), ", in a circle of %d calls", c->circle);
-    snprintf(out, size,
-             "rank %d (%.24s, pid %u) waits in %s, and rank %d (%.24s, pid %u) in %s%s: call them in the same order; "
-             "waited %.1f s",
-             late->rank, late->host, late->pid, print_place(&second, &next, theirs), waits->rank, waits->host,
-             waits->pid, print_place(&c->last, &c->blame, mine), more, (double)stalled / 1e9);
+    snprintf(out, size, "%s waits in %s, and %s in %s%s: call them in the same order; waited %.1f s",
+             hp_member_process(late).text, print_place(&second, &next, theirs), hp_member_process(waits).text,
+             print_place(&c->last, &c->blame, mine), more, (double)stalled / 1e9);
 }
 
 /* What the awaited rank has not done. */
@@ -206,7 +202,7 @@ missed(const hp_wait_place *p)
 
 /* What is said of the rank at the end. */
 static const char *
-deed(const hp_wait_chain *c, uint64_t stalled, char out[DEED_TEXT])
+deed(const hp_whereabouts *where, const hp_wait_chain *c, uint64_t stalled, char out[DEED_TEXT])
 {
     static const char *const process[] = {
         [HP_PROCESS_UNKNOWN] = ", or was stopped",
@@ -214,7 +210,7 @@ deed(const hp_wait_chain *c, uint64_t stalled, char out[DEED_TEXT])
         [HP_PROCESS_STOPPED] = ": its process is stopped",
     };
     const hp_roster *r = c->last.ring;
-    hp_process state = hp_hold_up_process(r->events, &r->ring.members[c->blame.rank], stalled);
+    hp_process state = hp_whereabouts_process(where, &r->ring.members[c->blame.rank], stalled);
     if (c->blame.guilt == HP_GUILT_ABSENT)
         snprintf(out, DEED_TEXT, "has not %s it%s", missed(&c->last), process[state]);
     else if (c->blame.guilt == HP_GUILT_LEFT)
@@ -242,16 +238,14 @@ has_end(const hp_wait_chain *c, const hp_member *waits)
 static void
 print_first(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
 {
-    const char *have = c->first.waiting == 1 ? " has" : "s have";
+    hp_noun waited = hp_say_waited(c->first.waiting, stalled);
     if (c->from.split)
-        snprintf(out, size, "; %d rank%s waited %.1f s in hoop_comm_split %u", c->first.waiting, have,
-                 (double)stalled / 1e9, c->from.split->split);
+        snprintf(out, size, "; %s in hoop_comm_split %u", waited.text, c->from.split->split);
     else if (c->from.rank >= 0)
         snprintf(out, size, "; rank %d has waited %.1f s for rank %d", c->from.rank, (double)stalled / 1e9,
                  c->first.rank);
     else
-        snprintf(out, size, "; %d rank%s waited %.1f s in operation %llu", c->first.waiting, have,
-                 (double)stalled / 1e9, (unsigned long long)c->first.sequence);
+        snprintf(out, size, "; %s in operation %llu", waited.text, (unsigned long long)c->first.sequence);
 }
 
 /* How long the others have waited is left out where the sentence has no room for it. */
@@ -267,26 +261,26 @@ add_first(const char *first, char *out, size_t size)
 static void
 print_last(const hp_wait_chain *c, const hp_member *waits, const char *over, uint64_t stalled, char *out, size_t size)
 {
-    char text[200], place[PLACE_TEXT], ring[HP_RING_TEXT], first[80];
+    char text[200], place[PLACE_TEXT], first[200];
     const hp_roster *r = c->last.ring;
     if (is_operation(&c->last)) {
         hp_blame_print(&c->blame, r->witnesses, r->ring.members, stalled, text, sizeof(text));
-        snprintf(out, size, "rank %d (%.24s, pid %u) waits%s in %s, where %s", waits->rank, waits->host, waits->pid,
-                 over, hp_title_ring(r->label, r->name, ring), text);
+        snprintf(out, size, "%s waits%s in %s, where %s", hp_member_process(waits).text, over,
+                 hp_say_ring(r->label, r->name).text, text);
         return;
     }
     print_first(c, stalled, first, sizeof(first));
-    snprintf(out, size, "rank %d (%.24s, pid %u) waits%s in %s for its own %s", waits->rank, waits->host, waits->pid,
-             over, print_place(&c->last, &c->blame, place),
+    snprintf(out, size, "%s waits%s in %s for its own %s", hp_member_process(waits).text, over,
+             print_place(&c->last, &c->blame, place),
              message_of(&c->last)->awaited.what == HP_WAIT_STREAM ? "stream" : "device");
     add_first(first, out, size);
 }
 
 /* Ranks have their numbers in the first ring; one that is not in it has that of the last one, as "its rank". */
 static void
-print_end(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
+print_end(const hp_whereabouts *where, const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
 {
-    char place[PLACE_TEXT], over[40] = "", what[DEED_TEXT], first[80];
+    char place[PLACE_TEXT], over[40] = "", what[DEED_TEXT], first[200];
     const hp_member *waits = &c->from.ring->ring.members[c->first.rank];
     const hp_member *end = &c->last.ring->ring.members[c->blame.rank];
     int guilty = hp_wait_chain_guilty(c);
@@ -297,9 +291,9 @@ print_end(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
         return;
     }
     print_first(c, stalled, first, sizeof(first));
-    snprintf(out, size, "rank %d (%.24s, pid %u) waits%s in %s for %srank %d (%.24s, pid %u), which %s", waits->rank,
-             waits->host, waits->pid, over, print_place(&c->last, &c->blame, place), guilty < 0 ? "its " : "",
-             guilty < 0 ? c->blame.rank : guilty, end->host, end->pid, deed(c, stalled, what));
+    snprintf(out, size, "%s waits%s in %s for %s%s, which %s", hp_member_process(waits).text, over,
+             print_place(&c->last, &c->blame, place), guilty < 0 ? "its " : "",
+             hp_say_rank(guilty < 0 ? c->blame.rank : guilty, end->host, end->pid).text, deed(where, c, stalled, what));
     add_first(first, out, size);
 }
 
@@ -309,7 +303,7 @@ hp_wait_chain_say(const hp_whereabouts *where, const hp_wait_chain *c, uint64_t 
     if (c->circle)
         print_circle(where, c, stalled, out, size);
     else
-        print_end(c, stalled, out, size);
+        print_end(where, c, stalled, out, size);
 }
 
 int
@@ -333,20 +327,20 @@ hp_wait_chain_print(const hp_whereabouts *where, const hp_wait_place *from, uint
 
 /* The words of the rank's own warning, and whether the other one's process is stopped. */
 static void
-print_message(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
+print_message(const hp_whereabouts *where, const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
 {
     const hp_roster *r = c->from.ring;
     const hp_member *waits = &r->ring.members[c->from.rank], *peer = &r->ring.members[c->first.rank];
     const hp_waiting *message = message_of(&c->from);
-    char call[HP_OPERATION_TEXT], whom[160];
-    int stopped = r->events->process(r->events->arg, peer) == HP_PROCESS_STOPPED;
+    char call[HP_NOUN], whom[200];
+    int stopped = hp_whereabouts_known(where, peer).process == HP_PROCESS_STOPPED;
     if (message->awaited.rank < 0)
         snprintf(whom, sizeof(whom), "for its own %s", message->awaited.what == HP_WAIT_STREAM ? "stream" : "device");
     else
-        snprintf(whom, sizeof(whom), "%s rank %d (%.40s), which has not %s it%s",
-                 message->awaited.what == HP_WAIT_LINK ? "to" : "from", peer->rank, peer->host, missed(&c->from),
+        snprintf(whom, sizeof(whom), "%s %.60s, which has not %s it%s",
+                 message->awaited.what == HP_WAIT_LINK ? "to" : "from", hp_member_name(peer).text, missed(&c->from),
                  stopped ? ": its process is stopped, by a signal or a debugger" : "");
-    snprintf(out, size, "rank %d (%.40s) waits in %s %s; %.1f s so far", waits->rank, waits->host,
+    snprintf(out, size, "%s waits in %s %s; %.1f s so far", hp_member_name(waits).text,
              hp_call_print(&message->call, call, sizeof(call)), whom, (double)stalled / 1e9);
 }
 
@@ -373,7 +367,7 @@ hp_wait_chain_message(const hp_whereabouts *where, const hp_roster *ring, uint64
     if (c.hops)
         hp_wait_chain_say(where, &c, now - stay->since, out, size);
     else
-        print_message(&c, now - stay->since, out, size);
+        print_message(where, &c, now - stay->since, out, size);
     return now - stay->since;
 }
 

@@ -2,6 +2,7 @@
 /* whereabouts: see whereabouts.h. The list is sorted once, and every question is a search in it. */
 #include "rendezvous/whereabouts.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "rendezvous/rings.h"
 
@@ -72,8 +73,8 @@ add_rank(hp_whereabouts *w, const hp_roster *r, int rank, uint64_t now)
     const hp_member *who = &r->ring.members[rank];
     const hp_events *owner = w->job->owner;
     uint64_t heard = r->state == HP_ROSTER_LINKING ? now : r->witnesses[rank].heard;
-    int stopped = r->world && owner->process(owner->arg, who) == HP_PROCESS_STOPPED;
-    add(w, &(hp_stay){.who = who, .since = HP_NEVER, .heard = heard, .stopped = stopped});
+    hp_process process = r->world ? owner->process(owner->arg, who) : HP_PROCESS_UNKNOWN;
+    add(w, &(hp_stay){.who = who, .since = HP_NEVER, .heard = heard, .process = process});
 }
 
 static void
@@ -193,9 +194,16 @@ hp_whereabouts_known(const hp_whereabouts *w, const hp_member *who)
     hp_stay known = {.who = who};
     for (size_t i = first_of(w, who); i < w->n && hp_member_same(w->stays[i].who, who); i++) {
         known.heard = w->stays[i].heard > known.heard ? w->stays[i].heard : known.heard;
-        known.stopped |= w->stays[i].stopped;
+        known.process = w->stays[i].process > known.process ? w->stays[i].process : known.process;
     }
     return known;
+}
+
+hp_process
+hp_whereabouts_process(const hp_whereabouts *w, const hp_member *who, uint64_t stalled)
+{
+    hp_process process = hp_whereabouts_known(w, who).process;
+    return process == HP_PROCESS_RUNS && stalled < HP_SEC ? HP_PROCESS_UNKNOWN : process;
 }
 
 /* --- words --- */
@@ -204,27 +212,17 @@ const char *
 hp_stay_print(const hp_stay *stay, const hp_roster *ring, char out[HP_WHERE_TEXT])
 {
     const hp_wait_place *p = &stay->place;
-    char call[96], name[HP_RING_TEXT], of[HP_RING_TEXT + 4] = "";
-    hp_title_ring(p->ring->label, p->ring->name, name);
+    char call[96], of[HP_NOUN] = "";
+    hp_noun name = hp_say_ring(p->ring->label, p->ring->name);
     if (p->ring != ring)
-        snprintf(of, sizeof(of), " of %s", name);
+        snprintf(of, sizeof(of), " of %.150s", name.text);
     if (p->split)
         snprintf(out, HP_WHERE_TEXT, "in hoop_comm_split %u%s", p->split->split, of);
     else if (p->rank >= 0)
         snprintf(out, HP_WHERE_TEXT, "%s%s",
                  hp_call_print(&p->ring->witnesses[p->rank].waiting.call, call, sizeof(call)), of);
     else
-        snprintf(out, HP_WHERE_TEXT, "waits in %s", name);
-    return out;
-}
-
-static const char *
-print_split(const hp_join_group *m, char out[HP_WHERE_TEXT])
-{
-    char ranks[64];
-    int left = m->size - m->joined_n;
-    snprintf(out, HP_WHERE_TEXT, "rank%s %s", left == 1 ? "" : "s",
-             hp_rank_list(m->has_joined, m->size, 0, ranks, sizeof(ranks)));
+        snprintf(out, HP_WHERE_TEXT, "waits in %.150s", name.text);
     return out;
 }
 
@@ -235,8 +233,10 @@ hp_stay_waits_for(const hp_stay *stay, const hp_roster *ring, char out[HP_WHERE_
     out[0] = 0;
     if (p->ring != ring)
         return out;
-    if (p->split)
-        return print_split(p->split, out);
+    if (p->split) {
+        snprintf(out, HP_WHERE_TEXT, "%s", hp_say_ranks(p->split->has_joined, p->split->size, 0).text);
+        return out;
+    }
     const hp_waiting *message = &ring->witnesses[p->rank].waiting;
     if (message->awaited.rank < 0)
         snprintf(out, HP_WHERE_TEXT, "its %s", message->awaited.what == HP_WAIT_STREAM ? "stream" : "device");

@@ -12,6 +12,13 @@
 
 #include "rendezvous/job_state.h"
 
+/* Where ranks wait: in the oldest operation of a ring, in a split of it, or one rank in a message there. */
+typedef struct hp_wait_place {
+    const hp_roster *ring;      /* NULL: nowhere */
+    const hp_join_group *split; /* NULL: not in a split */
+    int rank;                   /* of the ring, that waits in a message; -1: not in a message */
+} hp_wait_place;
+
 /* One process in one place, or as a rank of a ring. Processes are the same if host and pid are. */
 typedef struct hp_stay {
     const hp_member *who;
@@ -19,7 +26,7 @@ typedef struct hp_stay {
     uint64_t since;      /* when the place stood still, or the process came there */
     int just_came;       /* to a split, when the last reports came: the process was late itself */
     uint64_t heard;      /* of a rank, when the server heard of it last; 0: never */
-    int stopped;         /* of a rank: its process is */
+    hp_process process;  /* of a rank */
     size_t number;       /* by which stays since the same moment are in order */
 } hp_stay;
 
@@ -40,8 +47,11 @@ int hp_wait_place_same(const hp_wait_place *one, const hp_wait_place *other);
 const hp_stay *hp_whereabouts_find(const hp_whereabouts *w, const hp_member *who, const hp_wait_place *here,
                                    int settled);
 
-/* When the server heard of the process last, in any ring, and whether it is stopped. Its place is none. */
+/* When the server heard of the process last, in any ring, and whether it runs. Its place is none. */
 hp_stay hp_whereabouts_known(const hp_whereabouts *w, const hp_member *who);
+
+/* Whether it runs, in a stall of so many ns: that is known after a second only, since it is looked at now and then. */
+hp_process hp_whereabouts_process(const hp_whereabouts *w, const hp_member *who, uint64_t stalled);
 
 enum { HP_WHERE_TEXT = 160 };
 

@@ -41,7 +41,7 @@ pair_is_late(void)
     scene_call(scene_process(4, 1, 2, OTHER), scene_allreduce(7), 90, 0);
 }
 
-#define THREE_WAIT "ranks 0 to 2 wait in operation 1 (barrier); rank 3 (node3, pid 1003) has finished no operation "
+#define THREE_WAIT "ranks 0-2 wait in operation 1 (barrier); rank 3 (node3, pid 1003) has finished no operation "
 #define IN_PAIR "in operation 2 (allreduce of 7 x float32, sum) of another communicator \"pair\" of 2 ranks, as rank 0"
 #define FOURTH "rank 1 (node4, pid 1004) last finished operation 1 (allreduce of 7 x float32, sum) 89.0 s ago"
 
@@ -66,14 +66,14 @@ test_elsewhere(void)
         scene_all.entry[i].state = i < 3 ? HP_FLIGHT_RUNS : HP_FLIGHT_ENDED;
     }
 #define THREE_FAILED                                                                                                   \
-    "ranks 0 to 2 have failed in operation 1 (barrier); rank 3 (node3, pid 1003) has finished no operation "
+    "ranks 0-2 have failed in operation 1 (barrier); rank 3 (node3, pid 1003) has finished no operation "
     scene_told(HP_FLIGHT_LATE, -1, THREE_FAILED "and failed " IN_PAIR ", where " FOURTH " and has not called since");
     scene_all.entry[5].state = HP_FLIGHT_STOPPED;
     scene_told(HP_FLIGHT_LATE, -1, THREE_FAILED "and failed " IN_PAIR ", where " FOURTH "; its process is stopped");
     pair_is_late();
     scene_all.entry[3].state = scene_all.entry[4].state = HP_FLIGHT_STOPPED;
     scene_told(HP_FLIGHT_LATE, 3,
-               "ranks 0 to 2 wait in operation 1 (barrier); rank 3 (node3, pid 1003) has finished no operation; "
+               "ranks 0-2 wait in operation 1 (barrier); rank 3 (node3, pid 1003) has finished no operation; "
                "its process "
                "is "
                "stopped");
@@ -81,7 +81,7 @@ test_elsewhere(void)
     for (int i = 0; i < 6; i++)
         scene_all.entry[i].state = HP_FLIGHT_ENDED;
     scene_told(HP_FLIGHT_LATE, -1,
-               "ranks 0 to 2 were in operation 1 (barrier); rank 3 (node3, pid 1003) has finished no operation and "
+               "ranks 0-2 were in operation 1 (barrier); rank 3 (node3, pid 1003) has finished no operation and "
                "was " IN_PAIR ", where " FOURTH ", and then its process ended");
 }
 
@@ -248,7 +248,7 @@ test_jobs(void)
             scene_all.entry[scene_all.count - 1].state = HP_FLIGHT_ENDED;
         }
     scene_told(HP_FLIGHT_INSIDE, -1,
-               "ranks 0 and 1 were in operation 1 (allreduce of 5 x float32, sum), called 30.0 s ago");
+               "ranks 0-1 were in operation 1 (allreduce of 5 x float32, sum), called 30.0 s ago");
     is_int(1, scene_story.others, "of jobs that have ended, the newest one is told of");
     scene_call(scene_process(20, 0, 1, 0), scene_barrier, 30, 0);
     scene_told(HP_FLIGHT_WELL, -1, "no rank waits in a call");

@@ -27,7 +27,7 @@ last_is_late(void)
     return f;
 }
 
-#define SEVEN_WAIT "ranks 0 to 6 wait in operation 2 (allreduce of 100 x float32, sum); "
+#define SEVEN_WAIT "ranks 0-6 wait in operation 2 (allreduce of 100 x float32, sum); "
 #define LAST_DID "rank 7 (node7, pid 1007) last finished operation 1 (barrier) 31.0 s ago"
 
 static void
@@ -69,7 +69,7 @@ test_call_names(void)
         scene_all.entry[i].flight->record[1].call.name = "gradients";
     scene_told(
         HP_FLIGHT_LATE, 7,
-        "ranks 0 to 6 wait in allreduce 2 (gradients); rank 7 (node7, pid 1007) last finished barrier 1 (loss) 31.0 s "
+        "ranks 0-6 wait in allreduce 2 (gradients); rank 7 (node7, pid 1007) last finished barrier 1 (loss) 31.0 s "
         "ago "
         "and has not called since");
 }
@@ -95,11 +95,10 @@ test_several(void)
         if (rank != 2 && rank != 5 && rank != 6)
             scene_call(f, scene_allreduce(100), 30, 1);
     }
-    scene_told(
-        HP_FLIGHT_LATE, 2,
-        "ranks 0, 1, 3, 4 and 7 wait in operation 2 (allreduce of 100 x float32, sum); ranks 2, 5 and 6 have not "
-        "called it: rank 2 (node2, pid 1002) last finished operation 1 (barrier) 31.0 s ago and has not called "
-        "since");
+    scene_told(HP_FLIGHT_LATE, 2,
+               "ranks 0-1, 3-4 and 7 wait in operation 2 (allreduce of 100 x float32, sum); ranks 2 and 5-6 have not "
+               "called it: rank 2 (node2, pid 1002) last finished operation 1 (barrier) 31.0 s ago and has not called "
+               "since");
 }
 
 static void
@@ -141,7 +140,7 @@ test_no_order(void)
     late->record[0].sequence = 9;
     scene_call(late, scene_allreduce(100), 30, 1);
     scene_told(HP_FLIGHT_INSIDE, -1,
-               "ranks 0 to 7 wait in operation 2 (allreduce of 100 x float32, sum), called 30.0 s ago");
+               "ranks 0-7 wait in operation 2 (allreduce of 100 x float32, sum), called 30.0 s ago");
 }
 
 /* What happened in the last second is at work, unless a process of it does nothing more. */
@@ -181,7 +180,7 @@ test_split(void)
     last->head.split_at = SCENE_NOW - 3 * HP_SEC;
     scene_told(
         HP_FLIGHT_SPLIT, -1,
-        "rank 7 waits in hoop_comm_split number 4, called 3.0 s ago, and ranks 0 to 6 wait in operation 2 (allreduce "
+        "rank 7 waits in hoop_comm_split number 4, called 3.0 s ago, and ranks 0-6 wait in operation 2 (allreduce "
         "of 100 x "
         "float32, sum)");
     for (int rank = 0; rank < RANKS - 1; rank++) {
@@ -191,8 +190,7 @@ test_split(void)
     }
     last->head.split_at = 0;
     scene_told(HP_FLIGHT_SPLIT, 7,
-               "ranks 0 to 6 wait in hoop_comm_split number 5, called 2.0 s ago; " LAST_DID
-               " and has not called since");
+               "ranks 0-6 wait in hoop_comm_split number 5, called 2.0 s ago; " LAST_DID " and has not called since");
 }
 
 static void
@@ -208,16 +206,16 @@ test_inside(void)
     scene_all.entry[0].flight->record[0].wait = HP_WAIT_PEER;
     scene_all.entry[0].flight->record[0].awaited = 2;
     scene_told(HP_FLIGHT_INSIDE, -1,
-               "ranks 0 to 2 wait in operation 1 (barrier), called 30.0 s ago; rank 0 waits for rank 2 to send data");
+               "ranks 0-2 wait in operation 1 (barrier), called 30.0 s ago; rank 0 waits for rank 2 to send data");
     scene_all.entry[2].state = HP_FLIGHT_STOPPED;
     scene_told(HP_FLIGHT_INSIDE, 2,
-               "ranks 0 to 2 wait in operation 1 (barrier), called 30.0 s ago; the process of rank 2 (node2, pid "
+               "ranks 0-2 wait in operation 1 (barrier), called 30.0 s ago; the process of rank 2 (node2, pid "
                "1002) is "
                "stopped");
     scene_all.entry[2].state = HP_FLIGHT_ENDED;
     scene_all.entry[2].flight->record[0].left = SCENE_NOW;
     scene_told(HP_FLIGHT_INSIDE, 2,
-               "ranks 0 and 1 wait in operation 1 (barrier), called 30.0 s ago; the process of rank 2 (node2, "
+               "ranks 0-1 wait in operation 1 (barrier), called 30.0 s ago; the process of rank 2 (node2, "
                "pid 1002) has "
                "ended");
     scene_begin();
@@ -236,7 +234,7 @@ test_inside(void)
     for (int rank = 0; rank < 2; rank++)
         scene_call(scene_rank(rank, 3, WORLD), scene_barrier, 30, 1);
     scene_told(HP_FLIGHT_INSIDE, -1,
-               "ranks 0 and 1 wait in operation 1 (barrier), called 30.0 s ago; 1 of 3 ranks, first rank 2, left "
+               "ranks 0-1 wait in operation 1 (barrier), called 30.0 s ago; 1 of 3 ranks, first rank 2, left "
                "no recorder "
                "here: "
                "they left the communicator, are on other hosts, or have HOOP_RECORDER=0");
@@ -259,7 +257,7 @@ test_chain(void)
         scene_call(scene_rank(rank, 6, WORLD), scene_barrier, 30, 1);
         awaits(rank, HP_WAIT_PEER, (rank + 5) % 6);
     }
-#define SIX_WAIT "ranks 0 to 5 wait in operation 1 (barrier), called 30.0 s ago; "
+#define SIX_WAIT "ranks 0-5 wait in operation 1 (barrier), called 30.0 s ago; "
     scene_told(HP_FLIGHT_INSIDE, -1, SIX_WAIT "rank 0 waits for rank 5 to send data");
     awaits(3, HP_WAIT_NONE, -1);
     scene_told(HP_FLIGHT_INSIDE, -1, SIX_WAIT "rank 4 waits for rank 3 to send data");
@@ -296,7 +294,7 @@ test_chain_to_missing(void)
         scene_call(scene_rank(ranks[i], 6, WORLD), scene_barrier, 30, 1);
         awaits(i, HP_WAIT_PEER, (ranks[i] + 5) % 6);
     }
-#define FOUR_WAIT "ranks 0, 1, 4 and 5 wait in operation 1 (barrier), called 30.0 s ago; "
+#define FOUR_WAIT "ranks 0-1 and 4-5 wait in operation 1 (barrier), called 30.0 s ago; "
 #define TWO_MISSING                                                                                                    \
     "; 2 of 6 ranks, first rank 2, left no recorder here: they left the communicator, are on other hosts, or have "    \
     "HOOP_RECORDER=0"
@@ -328,7 +326,7 @@ test_failed(void)
     }
     scene_all.entry[2].state = HP_FLIGHT_ENDED;
     scene_told(HP_FLIGHT_LATE, 2,
-               "ranks 0 and 1 have failed in operation 2 (barrier); rank 2 (node2, pid 1002) last finished operation 1 "
+               "ranks 0-1 have failed in operation 2 (barrier); rank 2 (node2, pid 1002) last finished operation 1 "
                "(barrier) "
                "31.0 s ago, and then its process ended");
     scene_begin();
@@ -342,7 +340,7 @@ test_failed(void)
         f->head.error_code = HOOP_ERR_PEER_LOST;
     }
     scene_told(HP_FLIGHT_INSIDE, 1,
-               "ranks 0 to 2 were in operation 1 (barrier), called 30.0 s ago; the process of rank 1 (node1, pid "
+               "ranks 0-2 were in operation 1 (barrier), called 30.0 s ago; the process of rank 1 (node1, pid "
                "1001) has "
                "ended");
 }
@@ -411,7 +409,7 @@ test_only_messages(void)
                "rank 7 (node7, pid 1007) last called operation 1 and then messages and has not called since");
     r->sequence = 2;
     scene_told(HP_FLIGHT_INSIDE, -1,
-               "ranks 0 to 6 wait in operation 2 (allreduce of 100 x float32, sum), called 30.0 s ago");
+               "ranks 0-6 wait in operation 2 (allreduce of 100 x float32, sum), called 30.0 s ago");
 }
 
 static void

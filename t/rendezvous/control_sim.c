@@ -147,7 +147,7 @@ control_open(control_sim *s, uint64_t seed)
     static const uint8_t job_id[HP_JOB_ID_BYTES] = {0x4f, 0x21, 0xc0, 0xde};
     memset(s, 0, sizeof(*s));
     s->events = (hp_events){s,         on_send,    on_assign,  on_disconnect, on_line, on_line,
-                            on_failed, on_reached, on_host_of, on_process,    NULL,    on_ended};
+                            on_failed, on_reached, on_host_of, on_process,    on_ended};
     s->random = seed;
     s->time = s->server_clock = 1000 * HP_SEC;
     s->slow = 5;

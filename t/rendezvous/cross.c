@@ -156,13 +156,13 @@ test_rings(void)
     char text[300];
     cross_rings(&s, 60 * HP_SEC, 3000);
     const hp_roster *r = s.job->rosters;
-    sim_late(r, HP_SEC, text, sizeof(text));
+    sim_late(&s, r, HP_SEC, text, sizeof(text));
     is_string(
         "rank 2 (node2, pid 802) waits in operation 1 (allreduce of 12 x float64, max) of split 1 colour 0, and rank "
         "1 (node1, pid 801) in operation 7 (allreduce of 12 x float64, max) of the whole job: call them in the "
         "same order; waited 1.0 s",
         text, "two communicators called in different orders: one sentence has both");
-    sim_late(r->next, HP_SEC, s.line, sizeof(s.line));
+    sim_late(&s, r->next, HP_SEC, s.line, sizeof(s.line));
     is_string(text, s.line, "it is the same for both rings");
     is_int(0, s.conns[0].causes, "but no error before the time-out");
     sim_close(&s);
@@ -224,7 +224,7 @@ test_chain(void)
     sim s;
     char text[300];
     chain_rings(&s, 60 * HP_SEC, 0, 3000);
-    sim_late(s.job->rosters->next, HP_SEC, text, sizeof(text));
+    sim_late(&s, s.job->rosters->next, HP_SEC, text, sizeof(text));
     ok(strncmp(text, chain, strlen(chain)) == 0, "a rank waits in another ring: the sentence follows it: %s", text);
     sim_close(&s);
     chain_rings(&s, 60 * HP_SEC, 250, 60500);

@@ -126,12 +126,12 @@ test_line(void)
         sim_report(&s, i, 3, 1, 0);
     hp_absence_see(&s.conns[6].conn, 5 * HP_SEC);
     hp_absence_see(&s.conns[7].conn, 5 * HP_SEC);
-    sim_late(s.job->rosters, 6 * HP_SEC, text, sizeof(text));
+    sim_late(&s, s.job->rosters, 6 * HP_SEC, text, sizeof(text));
     ok(strstr(text, "rank 0 (node1, pid 800) has not entered operation 3") &&
            strstr(text, "; ranks 6-7 are unreachable"),
        "%s", text);
     hp_absence_see(&s.conns[0].conn, 5 * HP_SEC);
-    sim_late(s.job->rosters, 6 * HP_SEC, text, sizeof(text));
+    sim_late(&s, s.job->rosters, 6 * HP_SEC, text, sizeof(text));
     ok(!strstr(text, "; ranks"), "once is enough: %s", text);
     sim_close(&s);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* How long the ranks of a ring wait at most, by their reports, and which rank an overdue wait names. */
-#include "rendezvous/limit.h"
+#include "rendezvous/hold_up.h"
 
 #include "base/clock.h"
 #include "base/dtype.h"
-#include "rendezvous/hold_up.h"
 #include "t/tap/tap.h"
 
 #include <stdio.h>
@@ -54,32 +53,46 @@ process_of(void *arg, const hp_member *who)
     return who->rank == 1 ? HP_PROCESS_RUNS : HP_PROCESS_UNKNOWN;
 }
 
-/* Rank 0 waits in another ring, for rank 2. */
-static int
-elsewhere(void *arg, const hp_wait_place *from, uint64_t stalled, int *guilty, char *out, size_t size)
+static const hp_events events = {.process = process_of};
+static void *peers[N];
+static hp_witness others[2];
+static hp_member other_members[2];
+static hp_roster rosters[2];
+
+/* Two rings of one job: the second one has ranks 0 and 2 of the first. */
+static hp_job
+make_job(void)
 {
-    (void)arg;
-    (void)from;
-    (void)stalled;
-    if (*guilty != 0)
-        return 0;
-    *guilty = 2;
-    snprintf(out, size, "rank 0 waits elsewhere");
-    return 1;
+    for (int i = 0; i < 2; i++) {
+        other_members[i] = members[2 * i];
+        other_members[i].rank = i;
+    }
+    rosters[0] = (hp_roster){.events = &events,
+                             .state = HP_ROSTER_RUNNING,
+                             .world = 1,
+                             .ring = {.comm = 1, .size = N, .members = members},
+                             .witnesses = witnesses,
+                             .peers = peers,
+                             .heartbeat = HP_SEC / 3,
+                             .moved = now};
+    rosters[1] = rosters[0];
+    rosters[1].world = 0;
+    rosters[1].ring = (hp_ring){.comm = 2, .size = 2, .members = other_members};
+    rosters[1].witnesses = others;
+    rosters[1].next = &rosters[0];
+    rosters[1].in_op_n = others[0].in_op;
+    rosters[1].moved = now - 10 * HP_SEC;
+    return (hp_job){.owner = &events, .rosters = &rosters[1]};
 }
 
 static void
 overran(int guilty, const char *words, const char *what)
 {
     hoop_error error;
-    const hp_events events = {.process = process_of, .elsewhere = elsewhere};
-    const hp_ring_view view = {.witnesses = witnesses,
-                               .members = members,
-                               .size = N,
-                               .heartbeat = HP_SEC / 3,
-                               .moved = now,
-                               .events = &events};
-    hp_hold_up_overrun(&view, 3, now + HP_SEC / 2, &error);
+    hp_job job = make_job();
+    hp_whereabouts where = hp_whereabouts_take(&job, NULL, now);
+    hp_hold_up_timeout(&where, &rosters[0], now + HP_SEC / 2, &error);
+    hp_whereabouts_free(&where);
     ok(error.code == HOOP_ERR_TIMEOUT && error.rank == guilty && error.reporter == 3 && error.sequence == 7 &&
            strstr(error.text, words),
        "%s: %s", what, error.text);
@@ -99,7 +112,9 @@ test_overdue(void)
     ok(hp_limit_overdue(witnesses, N) == 3, "and the wait is still overdue");
     witnesses[1].in_op = 1;
     witnesses[0].in_op = 0;
-    overran(2, "rank 0 waits elsewhere", "the missing one waits in another ring");
+    others[0] = witnesses[1];
+    overran(2, "for rank 2 (node, pid 102), which has not entered it", "the missing one waits in another ring");
+    others[0].in_op = 0;
     witnesses[0].in_op = 1;
     witnesses[1].last_seen = now - 5 * HP_SEC;
     overran(1, "rank 1 (node, pid 101) is stopped or unreachable", "one is silent");

@@ -22,7 +22,7 @@ static void *peers[RANKS];
 static int order[RANKS];
 static hp_job job;
 static char newest[TEXT], oldest[TEXT];
-static int owner_asked, elsewhere_asked, lines_n;
+static int owner_asked, lines_n;
 
 static hp_process
 process_of(void *arg, const hp_member *who)
@@ -30,14 +30,6 @@ process_of(void *arg, const hp_member *who)
     (void)arg;
     (void)who;
     owner_asked++;
-    return HP_PROCESS_RUNS;
-}
-
-static hp_process
-process_in(void *arg, const hp_member *who)
-{
-    (void)arg;
-    (void)who;
     return HP_PROCESS_RUNS;
 }
 
@@ -49,21 +41,8 @@ reached(void *arg, const void *peer)
     return 1;
 }
 
-static int
-elsewhere(void *arg, const hp_wait_place *from, uint64_t stalled, int *guilty, char *out, size_t size)
-{
-    (void)arg;
-    (void)from;
-    (void)stalled;
-    (void)guilty;
-    (void)out;
-    (void)size;
-    elsewhere_asked++;
-    return 0;
-}
-
 static const hp_events owner = {.process = process_of};
-static const hp_events events = {.process = process_in, .reached = reached, .elsewhere = elsewhere};
+static const hp_events events = {.reached = reached};
 
 /* All rings have the same processes, and in each all but one of them wait; the whole job comes last in the list. */
 static void
@@ -110,7 +89,7 @@ static void
 test_table(void)
 {
     const hp_table_options options = {.most = ROWS, .line = take_line};
-    owner_asked = elsewhere_asked = lines_n = 0;
+    owner_asked = lines_n = 0;
     hp_table_print(&job, &options, AT * HP_SEC);
     is_int(MANY * (ROWS + 3), lines_n, "%d rings of %d ranks: a sentence, titles, %d rows, and the rest", MANY, RANKS,
            ROWS);
@@ -120,7 +99,6 @@ test_table(void)
         newest, "of the newest ring");
     ok(strstr(oldest, "rank 100 (node12, pid 900) has not entered"), "and of the whole job: %s", oldest);
     is_int(RANKS, owner_asked, "of each process it is asked once whether it runs");
-    is_int(0, elsewhere_asked, "no ring asks by itself where the awaited rank waits");
 }
 
 static int
@@ -136,14 +114,13 @@ test_json(void)
 {
     size_t bytes = 0;
     hp_json json;
-    owner_asked = elsewhere_asked = 0;
+    owner_asked = 0;
     hp_json_begin(&json, count_bytes, &bytes);
     hp_json_list(&json, NULL);
     hp_table_json(&job, &json, AT * HP_SEC);
     hp_json_close(&json);
     is_int(0, hp_json_end(&json), "as JSON, %zu bytes", bytes);
     is_int(RANKS, owner_asked, "each process is asked for once");
-    is_int(0, elsewhere_asked, "and no ring asks by itself");
 }
 
 /* A question that searched the rings would find nobody. */

@@ -71,7 +71,7 @@ test_links(void)
     is_int(0, s.warnings, "two ranks are not connected: nothing is said for five seconds after the last has joined");
     sim_pass(&s, 150);
     warned(&s,
-           "all 4 ranks are here, but after 5.0 s the connections of ranks 1, 2 are not up: can the hosts reach each "
+           "all 4 ranks are here, but after 5.0 s the connections of ranks 1-2 are not up: can the hosts reach each "
            "other, "
            "or does a firewall close their ports, see hoop_launch(7)?",
            "then which ranks");
@@ -140,7 +140,7 @@ test_awaited_many(void)
     await(&s, 6, 8, 1, HP_SEC);
     s.per_host = 3;
     sim_pass(&s, 5000);
-    warned(&s, "6 of 8 ranks are here after 10.0 s; ranks 6, 7 (node3) are missing", "all on one host: which");
+    warned(&s, "6 of 8 ranks are here after 10.0 s; ranks 6-7 (node3) are missing", "all on one host: which");
     sim_close(&s);
     await(&s, 1, 3, 0, HP_SEC);
     warned(&s, "1 of 3 ranks is here after 5.0 s; 2 are missing", "the server gives the ranks");

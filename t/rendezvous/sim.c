@@ -137,8 +137,8 @@ sim_open(sim *s)
 {
     static const uint8_t job_id[HP_JOB_ID_BYTES] = {0x4f, 0x21, 0xc0, 0xde};
     memset(s, 0, sizeof(*s));
-    s->events = (hp_events){s,         on_tell,    on_assign,  on_disconnect, on_say, on_warn,
-                            on_failed, on_reached, on_host_of, on_process,    NULL,   on_ended};
+    s->events = (hp_events){s,         on_tell,    on_assign,  on_disconnect, on_say,  on_warn,
+                            on_failed, on_reached, on_host_of, on_process,    on_ended};
     s->held = -1;
     s->now = 1000 * HP_SEC;
     s->job = hp_job_new(&s->events, job_id, NULL, UINT64_MAX - 1);
@@ -332,9 +332,10 @@ sim_told(const sim *s, int n, int except, hoop_result code, int rank)
 }
 
 const char *
-sim_late(const hp_roster *ring, uint64_t stalled, char *out, size_t size)
+sim_late(const sim *s, const hp_roster *ring, uint64_t stalled, char *out, size_t size)
 {
-    hp_ring_view view = hp_roster_view(ring);
-    hp_hold_up_find(&view, stalled, out, size);
+    hp_whereabouts where = hp_whereabouts_take(s->job, NULL, s->now);
+    hp_hold_up_find(&where, ring, stalled, out, size);
+    hp_whereabouts_free(&where);
     return out;
 }

@@ -64,6 +64,6 @@ void sim_world(sim *s, int n, int per_host);
 int sim_told(const sim *s, int n, int except, hoop_result code, int rank);
 
 /* A sentence that names the rank for which the others wait; nothing has moved for `stalled` ns. Returns out. */
-const char *sim_late(const hp_roster *ring, uint64_t stalled, char *out, size_t size);
+const char *sim_late(const sim *s, const hp_roster *ring, uint64_t stalled, char *out, size_t size);
 
 #endif

@@ -51,7 +51,7 @@ test_one(void)
     says(all, -1,
          "rank 3 (nodeD, pid 868) waits in operation 1 (barrier) of split 1 colour 0 for its rank 1 (nodeE, pid 869), "
          "which "
-         "has not entered it, and its process runs; 3 ranks have waited 2.0 s in operation 7",
+         "has not entered it, or was stopped; 3 ranks have waited 2.0 s in operation 7",
          "the awaited rank waits in another ring, for one that is not in the first");
     says(&rings[1], 0, "", "the other ring says it itself");
     all = two_rings("ABCDE");
@@ -227,11 +227,11 @@ test_splits(void)
     rings_wait(rings_add("EF"), "E:F");
     says_from(rings_split_of(pair), -1,
               "rank 1 (nodeE, pid 869) waits in operation 2 (barrier) of split 2 colour 0 for its rank 1 (nodeF, pid "
-              "870), which has not entered it, and its process runs; 1 rank has waited 2.0 s in hoop_comm_split 1",
+              "870), which has not entered it, or was stopped; 1 rank has waited 2.0 s in hoop_comm_split 1",
               "from the split: the missing rank waits itself");
     says(all, -1,
          "rank 3 (nodeD, pid 868) waits, over 2 calls, in operation 2 (barrier) of split 2 colour 0 for its rank 1 "
-         "(nodeF, pid 870), which has not entered it, and its process runs; 3 ranks have waited 2.0 s in operation 7",
+         "(nodeF, pid 870), which has not entered it, or was stopped; 3 ranks have waited 2.0 s in operation 7",
          "and the ring waits for the same");
     rings_begin();
     all = rings_add("ABCD");

@@ -6,7 +6,7 @@
 #ifndef T_WAIT_RINGS_H
 #define T_WAIT_RINGS_H
 
-#include "rendezvous/job_state.h"
+#include "rendezvous/whereabouts.h"
 
 enum { RINGS = 6, RINGS_SIZE = 8, RINGS_AT = 100 };
 

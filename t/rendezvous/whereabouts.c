@@ -95,7 +95,7 @@ static const shape shapes[] = {
      "1     nodeB  866  waits in split 2 colour 0  10.8 s\n"},
     {"a rank that waits in one of two rings, for one that waits in the other", make_two,
      "job 4f21c0de split 2 colour 0, split of 3 ranks: rank 2 (nodeE, pid 869) has not entered operation 2 (barrier), "
-     "and its process runs; 2 ranks have waited 10.8 s\n"
+     "or was stopped; 2 ranks have waited 10.8 s\n"
      "rank  host   pid  operation  for    waits for\n"
      "0     nodeB  866  2 barrier  1.0 s  data from rank 1\n"
      "1     nodeD  868  2 barrier  1.0 s  data from rank 2\n"
@@ -126,8 +126,8 @@ static const shape shapes[] = {
      "rank 2 (nodeC, pid 867) in recv of 5 x float32 (tag 3) of the whole job: call them in the same order; waited 5.0 "
      "s\n"
      "rank  host   pid  operation                    for     waits for\n"
-     "0     nodeA  865  in hoop_comm_split 1         6.0 s   ranks 2, 3\n"
-     "1     nodeB  866  in hoop_comm_split 1         5.9 s   ranks 2, 3\n"
+     "0     nodeA  865  in hoop_comm_split 1         6.0 s   ranks 2-3\n"
+     "1     nodeB  866  in hoop_comm_split 1         5.9 s   ranks 2-3\n"
      "2     nodeC  867  recv of 5 x float32 (tag 3)  5.0 s   data from rank 3\n"
      "3     nodeD  868  waits in split 1 colour 0    10.9 s\n"},
     {"two rings, called in different orders", make_circle,

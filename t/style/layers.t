@@ -109,15 +109,15 @@ allowed 'top sees net, flight, base, the settings and files of secrets' \
 allowed 'bin sees everything but t' 'hoop\.h|(base|flight|net|rendezvous|launch|perf|top|lib)/[a-z_]+\.(h|def)' bin/*.[ch]
 
 # The files of each folder, from the top to the bottom.
-downward base call call_names dtype processors wire buffer log line_writer count wait stopwatch thread interrupt clock text secmem mem err number limits option_error distance hash option_list json
+downward base say call call_names dtype processors wire buffer log line_writer count wait stopwatch thread interrupt clock text secmem rank_set mem err number limits option_error distance hash option_list json
 downward flight report base64 story chain ring sweep collection folder server_socket process format
 downward net link stripe medium shm control receiver frame_check link_state iov acceptor candidate pending spare race dial handshake_io handshake \
     alarm log_queue ports secret auth frame probe sock interface addr lookup tcp_path tcp_silence socket loop
 downward gpu gpu host cuda cuda_stream_sync cuda_queue cuda_bounce cuda_launch cuda_memtype cuda_context \
     cuda_internal cuda_driver kernels kernel_types cuda_kernel \
     reduce reduce_plain reduce_avx2 reduce_avx512 reduce_loops arith codec device
-downward rendezvous server inquiry answer job_keys table rank_row lookout job admission absence notes job_events wait_chain whereabouts job_state rings job_watch summary columns comeback roster hold_up departure join_group straggler history stall_warning disagreement refused_call ring_names link_loss unreachable limit ping ring_view blame ring_order \
-    events title client membership registration resend clock_question control_conn message clock_offset lateness
+downward rendezvous server inquiry job_keys table rank_row lookout job admission absence notes job_watch hold_up wait_chain whereabouts job_state rings summary columns comeback roster departure join_group straggler history stall_warning disagreement refused_call ring_names link_loss ping blame ring_order \
+    events client membership registration resend clock_question control_conn message clock_offset lateness
 downward lib hoop bootstrap wait collective serve sendrecv alltoallv message_call on_stream group_call group entry leave join attend progress spin \
     standby stream_watchdog round links fault cut_off large_packets reports vitals stats message_waits messages message_works held staging devices ops inbox recorder callback \
     work_pool request registry baton name comm counters call_times exchange ways pmi pmix mpi server_search bounded_wait environment outward launcher config config.def \

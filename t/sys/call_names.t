@@ -31,5 +31,5 @@ wait "$job"
 is 3 "$(grep -cE "^rank 1 \\(.*\\) has not entered allreduce 5 \\(gradients\\).* 2 ranks have waited" err)" 'every rank has the name in its error'
 like 'failed: rank 1 .* has not entered allreduce 5 \(gradients\)' "$(cat err)" 'and so has the line of the server'
 json=$(ls hoop-*.flight.json)
-like '^ranks 0 to 2 have failed in allreduce 5 \(gradients\), called' "$("$top" --flight "$json")" 'and the recorders'
+like '^ranks 0-2 have failed in allreduce 5 \(gradients\), called' "$("$top" --flight "$json")" 'and the recorders'
 done_testing

@@ -124,14 +124,14 @@ sum='allreduce of 1000 x float32, sum'
 order()
 {
     blames order 4 2 'rank 2 ([^ ]*, pid \([0-9]*\)) waits in operation 1 ' \
-        "ranks 0, 1 and 3 .* in operation 7 \\($sum\\); rank 2 .* in operation 1 \\($sum\\) of another communicator of 4 ranks, as rank 2; the waits form a circle" \
+        "ranks 0-1 and 3 .* in operation 7 \\($sum\\); rank 2 .* in operation 1 \\($sum\\) of another communicator of 4 ranks, as rank 2; the waits form a circle" \
         'rank 2 \([^ ]+, the one\) last finished operation 6'
 }
 
 chain()
 {
     blames chain 5 4 'rank 1 ([^ ]*, pid \([0-9]*\)).* has not entered' \
-        "ranks 0 to 2 .* in operation 1 \\($sum\\); rank 3 .* in operation 1 \\($sum\\) of another communicator of 2 ranks, as rank 0, where rank 1 " \
+        "ranks 0-2 .* in operation 1 \\($sum\\); rank 3 .* in operation 1 \\($sum\\) of another communicator of 2 ranks, as rank 0, where rank 1 " \
         'where rank 1 \([^ ]+, the one\) has finished no operation and has not called since'
 }
 

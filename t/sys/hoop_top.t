@@ -182,11 +182,11 @@ ok 'a server without a job' await shows 'no rank is in a ring now'
 HOOP_RANK=0 HOOP_SIZE=3 HOOP_RENDEZVOUS=$address HOOP_SECRET_FILE=$tmp/ring.secret
 export HOOP_RANK HOOP_SIZE HOOP_RENDEZVOUS HOOP_SECRET_FILE
 start hoop-bench -b 4 -e 4 >out 2>err
-ok 'a missing rank is named' await shows 'ring of 3 ranks: 1 joined it, ranks 1, 2 are missing after'
+ok 'a missing rank is named' await shows 'ring of 3 ranks: 1 joined it, ranks 1-2 are missing after'
 
 # The same server by its address.
 elsewhere() { (XDG_RUNTIME_DIR=$tmp/none; export XDG_RUNTIME_DIR; hoop-top "$@"); }
-like 'ring of 3 ranks: 1 joined it, ranks 1, 2 are missing' "$(elsewhere "$address")" 'hoop-top ADDRESS'
+like 'ring of 3 ranks: 1 joined it, ranks 1-2 are missing' "$(elsewhere "$address")" 'hoop-top ADDRESS'
 like "^$address" "$(elsewhere "$address" --once)" 'begins with the address'
 like 'joined it' "$(unset HOOP_SECRET_FILE; elsewhere "$address" --secret-file ring.secret)" '--secret-file'
 is ' 1' "$(elsewhere "$address" --job other 2>err; echo " $?")" 'another job: nothing of this one, and status 1'

@@ -69,7 +69,7 @@ if [ -x "$hello" ]; then
     HOOP_BOOTSTRAP_TIMEOUT_MS=12000 run -f hosts -N 1 "$hello"
     ip -n "$id-2" neigh del "$net.3" dev eth0
     is 1 "$status" 'two hosts do not reach each other'
-    like "^hooprun: job [0-9a-f]{8}: all 4 ranks are here, but after [0-9.]+ s the connections of ranks 1, 2 are not up: can the hosts reach" \
+    like "^hooprun: job [0-9a-f]{8}: all 4 ranks are here, but after [0-9.]+ s the connections of ranks 1-2 are not up: can the hosts reach" \
         "$(head -n 1 err)" 'after five seconds it is said whose connections are missing'
     diag "$(cat err)"
 else

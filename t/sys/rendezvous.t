@@ -85,8 +85,8 @@ rank lonely0 0 4
 rank lonely2 2 4
 ok 'ranks that never come' await ended lonely0 lonely2
 # The server's time runs from the first rank's coming, which is a moment after that rank's own.
-like 'ranks 1, 3 of 4 did not join within [67]\.[0-9] s; 2 ranks on .* are waiting' "$(cat lonely0)" 'are named to those who wait'
-ok 'and in the job line' grep -q '^job .*: failed: ranks 1, 3 of 4' first
+like 'ranks 1 and 3 of 4 did not join within [67]\.[0-9] s; 2 ranks on .* are waiting' "$(cat lonely0)" 'are named to those who wait'
+ok 'and in the job line' grep -q '^job .*: failed: ranks 1 and 3 of 4' first
 
 unset HOOP_BOOTSTRAP_TIMEOUT_MS
 HOOP_JOB=one rank all0 0 2

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * say: the nouns of sentences about ranks, each written in one way. Pure. A noun is returned as a value, and its text lives
+ * until the end of the statement, so it can be an argument of printf.
+ */
+#ifndef HP_SAY_H
+#define HP_SAY_H
+
+#include "base/call.h"
+
+enum { HP_NOUN = 160 };
+
+typedef struct hp_noun {
+    char text[HP_NOUN];
+} hp_noun;
+
+/*
+ * "rank 3 (node2, pid 811)"; with pid 0 "rank 3 (node2)", and with rank -1, where none is assigned yet, "a rank on node2 (pid
+ * 811)". A host's name ends after 40 bytes, so that two of them fit into an error.
+ */
+hp_noun hp_say_rank(int rank, const char *host, unsigned pid);
+
+/* "rank 3", "ranks 4-6 and 9", "ranks 0, 2, 4, 6, 8, 10 and 12 more": of n ranks those whose bit in the set is `value`. */
+hp_noun hp_say_ranks(const uint64_t *set, int n, int value);
+
+hp_noun hp_say_count(uint64_t n, const char *one); /* "1 operation", "16 operations" */
+
+hp_noun hp_say_waited(int ranks, uint64_t ns); /* "7 ranks have waited 2.0 s" */
+
+hp_noun hp_say_operation(uint64_t sequence, const hp_call *call); /* as hp_call_print_operation */
+
+/* How lines about a ring begin: its label, 'job 4f21c0de split 0 colour 1 "dp"'; name empty: the label alone. */
+hp_noun hp_say_title(const char *label, const char *name);
+
+/* A ring in a sentence: "the whole job" or "split 1 colour 0"; one that has a name by that, in quotes. */
+hp_noun hp_say_ring(const char *label, const char *name);
+
+/* "split 0 colour 1" of such a label; NULL: it is of the whole job. */
+const char *hp_say_split(const char *label);
+
+#endif

@@ -417,7 +417,7 @@ model_defaults(model_options *o)
     o->window = setting(HP_SET_window);
     o->plan.slice_bytes = setting(HP_SET_slice_bytes);
     o->plan.slices = setting(HP_SET_slices);
-    hp_plan_depth(&o->plan.slices, &o->window, 0);
+    hp_plan_depth(&o->plan, &o->window, 0, 0);
     o->plan.channels = setting(HP_SET_channels);
     o->plan.stage_bytes = setting(HP_SET_stage_bytes);
     o->plan.spread_bytes = hp_plan_spread(-1, 0, o->ranks);

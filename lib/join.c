@@ -67,7 +67,7 @@ make_channels(hoop_comm *comm, hoop_error *error)
     comm->plan.slices = (uint32_t)hp_config_number(&comm->config, HP_SET_slices);
     comm->plan.spread_bytes =
         hp_plan_spread(hp_config_number(&comm->config, HP_SET_spread_bytes), one_host, comm->size);
-    hp_plan_depth(&comm->plan.slices, &o.window, one_host);
+    hp_plan_depth(&comm->plan, &o.window, one_host, hp_config_number(&comm->config, HP_SET_shm) != 0);
     o.slice_bytes = comm->plan.slice_bytes;
     o.stage_bytes = comm->plan.stage_bytes;
     o.stripes = (int)hp_config_number(&comm->config, HP_SET_stripes);

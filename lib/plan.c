@@ -13,10 +13,13 @@ enum {
     SPREAD_TWO = 384 << 10,      /* ... between two, to which a ring brings as many bytes */
     SPREAD_MANY = 192 << 10,     /* ... and with more than 8, where halves do as well */
     SPREAD = 32 << 10,           /* the best is 24 KiB at 1 Gbit/s, 120 KiB at 10 Gbit/s (bench/SIMULATION.md) */
-    HALVES_LEAST = 8,            /* ranks; below, the ring's few hops cost less than the two more copies */
-    HALVES_PART = 8 << 10,       /* bytes; longer parts do better on the ring */
-    EXCHANGE_TWO = 48 << 10,     /* longer vectors of two ranks would hold each other up on one connection */
-    CHANNEL_BYTES = 1 << 20      /* a channel is worth having from this many bytes of share on */
+    SLICE = 512 << 10,           /* over TCP a frame costs system calls */
+    SLICE_SHARED = 128 << 10,    /* through memory the cache counts */
+    SLICE_LEAST = 4096,
+    HALVES_LEAST = 8,        /* ranks; below, the ring's few hops cost less than the two more copies */
+    HALVES_PART = 8 << 10,   /* bytes; longer parts do better on the ring */
+    EXCHANGE_TWO = 48 << 10, /* longer vectors of two ranks would hold each other up on one connection */
+    CHANNEL_BYTES = 1 << 20  /* a channel is worth having from this many bytes of share on */
 };
 
 const char *
@@ -134,8 +137,12 @@ hp_plan_channels(const hp_call *call, int size, const hp_plan_options *options)
 }
 
 void
-hp_plan_depth(uint32_t *slices, uint32_t *window, int one_host)
+hp_plan_depth(hp_plan_options *options, uint32_t *window, int one_host, int shares)
 {
+    uint32_t *slices = &options->slices, *bytes = &options->slice_bytes;
+    if (*bytes == 0)
+        *bytes = one_host && shares ? SLICE_SHARED : SLICE;
+    *bytes = *bytes < SLICE_LEAST ? SLICE_LEAST : *bytes & ~(SLICE_LEAST - 1U);
     if (*slices == 0)
         *slices = one_host ? SLICES_ONE_HOST : SLICES;
     if (*window == 0 && one_host) /* the fewer slots, the hotter */

@@ -70,8 +70,11 @@ uint64_t hp_plan_share(const hp_plan *plan, uint64_t count, uint64_t *begin);
 /* Where part k of `parts` balanced parts of `total` begins, on a multiple of grain: 0 at k = 0, total at k = parts. */
 uint64_t hp_cut(uint64_t total, uint64_t parts, uint64_t k, uint32_t grain);
 
-/* Fills in what the settings leave open (0): S slices and a window of W > S steps. one_host: all ranks are on one. */
-void hp_plan_depth(uint32_t *slices, uint32_t *window, int one_host);
+/*
+ * Fills in what the settings leave open (0): S slices, their size, and a window of W > S steps. one_host: all ranks are on
+ * one; shares: and pass their data through memory.
+ */
+void hp_plan_depth(hp_plan_options *options, uint32_t *window, int one_host, int shares);
 
 /* spread_bytes as the setting has it, or fit for the path and the number of ranks where it is -1. */
 uint32_t hp_plan_spread(int64_t set, int one_host, int size);

@@ -352,13 +352,32 @@ test_depth(void)
     int right = 1;
     for (size_t i = 0; i < sizeof(in) / sizeof(in[0]); i++)
         for (int far = 0; far < 2; far++) {
-            uint32_t slices = in[i][0], window = in[i][1];
-            hp_plan_depth(&slices, &window, !far);
-            right &= case_ok(slices == out[i][far][0] && window == out[i][far][1],
+            hp_plan_options o = {.slices = in[i][0]};
+            uint32_t window = in[i][1];
+            hp_plan_depth(&o, &window, !far, 0);
+            right &= case_ok(o.slices == out[i][far][0] && window == out[i][far][1],
                              "slices %u, window %u, %s: wanted %u and %u, saw %u and %u", in[i][0], in[i][1],
-                             far ? "between hosts" : "on one host", out[i][far][0], out[i][far][1], slices, window);
+                             far ? "between hosts" : "on one host", out[i][far][0], out[i][far][1], o.slices, window);
         }
     ok(right, "slices and window that are left open fit each other and the path");
+}
+
+static uint32_t
+slice_bytes(uint32_t set, int one_host, int shares)
+{
+    hp_plan_options o = {.slice_bytes = set};
+    uint32_t window = 0;
+    hp_plan_depth(&o, &window, one_host, shares);
+    return o.slice_bytes;
+}
+
+static void
+test_slice_bytes(void)
+{
+    is_int(128 << 10, slice_bytes(0, 1, 1), "slices in memory are small");
+    ok(slice_bytes(0, 1, 0) == 512 << 10 && slice_bytes(0, 0, 1) == 512 << 10, "over TCP, and between hosts, large");
+    ok(slice_bytes(100, 1, 1) == 4096 && slice_bytes(8191, 0, 0) == 4096 && slice_bytes(1 << 20, 1, 1) == 1 << 20,
+       "one that is set is of whole pages");
 }
 
 /* Up to where fewer steps pay: bench/RESULTS.md. */
@@ -435,6 +454,7 @@ main(void)
     test_rounds();
     test_channels();
     test_depth();
+    test_slice_bytes();
     test_spread();
     test_plans();
     test_root();

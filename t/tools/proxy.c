@@ -76,7 +76,6 @@ proxy_stand_before(proxy *x, int door)
     before_me = &x->door[door];
     snprintf(text, sizeof(text), "127.0.0.1:%d", atomic_load(&before_me->port));
     setenv("HOOP_ADVERTISE", text, 1);
-    setenv("HOOP_SHM", "0", 1); /* memory would pass by */
 }
 
 /* --- connections that lead nowhere --- */
@@ -340,6 +339,7 @@ proxy_open(void)
     proxy *x = mmap(NULL, sizeof(*x), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (x == MAP_FAILED)
         bail("no memory to share");
+    setenv("HOOP_SHM", "0", 1); /* the ranks are on one host, and memory would pass by the proxy */
     for (int d = 0; d < PROXY_DOORS; d++)
         listeners[d] = open_door(&x->door[d]);
     fflush(NULL);
@@ -394,4 +394,5 @@ proxy_close(proxy *x)
     kill(x->pid, SIGKILL);
     waitpid(x->pid, NULL, 0);
     munmap(x, sizeof(*x));
+    unsetenv("HOOP_SHM");
 }

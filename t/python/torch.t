@@ -23,7 +23,8 @@ show_ranks() { sed '/torch.distributed.elastic.*failed (exitcode\|^Traceback/,$d
 passed_starts() { timeout 300 "$torch_python" "$files/torch_starts.py" "$1" >"$tmp/out" 2>&1 || { tail -n 20 "$tmp/out"; return 1; }; }
 
 # since MAJOR MINOR: the version of PyTorch is at least this.
-since() { "$torch_python" -c "import sys, torch; sys.exit(tuple(map(int, torch.__version__.split('.')[:2])) < ($1, $2))"; }
+version=$("$torch_python" -c "import torch; print(*torch.__version__.split('.')[:2])")
+since() { [ "${version% *}" -gt "$1" ] || { [ "${version% *}" -eq "$1" ] && [ "${version#* }" -ge "$2" ]; }; }
 
 for count in 2 3 4; do
     name=check_again

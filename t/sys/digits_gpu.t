@@ -30,10 +30,12 @@ learn()
 {
     ranks=$1
     shift
-    "$abs_top_builddir/examples/digits" --epochs $epochs "$@" >"$tmp/cpu" 2>&1 || bail "$(tail -1 "$tmp/cpu")"
+    cpu=cpu$(printf %s "$*" | tr -c a-z0-9 _)
+    [ -e "$tmp/$cpu" ] || "$abs_top_builddir/examples/digits" --epochs $epochs "$@" >"$tmp/$cpu" 2>&1 ||
+        bail "$(tail -1 "$tmp/$cpu")"
     ok "$ranks ranks train" train $ranks $ranks --epochs $epochs "$@" || bail "$(tail -1 "$tmp/$ranks.err")"
     is '' "$(cat "$tmp/$ranks.err")" '... without a word of trouble, nothing of the runtime is left'
-    judge $ranks cpu 'the CPU' $rounding
+    judge $ranks $cpu 'the CPU' $rounding
 }
 learn 1
 learn 2 $larger

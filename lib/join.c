@@ -55,6 +55,8 @@ count_locals(hoop_comm *comm)
     }
     if (comm->colocated < sharing)
         comm->colocated = sharing;
+    if (comm->neighbours < comm->local_size)
+        comm->neighbours = comm->local_size;
 }
 
 static hoop_result

@@ -120,7 +120,7 @@ enum {
 static uint32_t
 shm_bytes(const hoop_comm *comm, int channel)
 {
-    int many = comm->colocated > SHM_RANKS;
+    int many = comm->neighbours > SHM_RANKS;
     if (channel == HP_MESSAGE_CHANNEL)
         return many ? 0 : SHM_MESSAGES;
     if (channel & HP_EXCHANGE_CHANNEL)
@@ -158,7 +158,7 @@ open_shm(hoop_comm *comm, const hp_hello *hello)
     if (!hello->memory_pid || !is_here(comm, (int)hello->my_rank))
         return NULL;
     hp_shm *shm = hp_shm_open(hello, directions(link_for(comm, hello)), &why);
-    if (!shm)
+    if (!shm && !comm->shm_told++)
         hp_log(HP_LOG_INFO, "%s is on this host, but its memory cannot be shared, so TCP is used: %s",
                hp_comm_name(comm, (int)hello->my_rank, name), why);
     return shm;
@@ -278,7 +278,7 @@ offer_shm(hoop_comm *comm, const hp_link *link, hp_hello *hello)
 {
     uint32_t bytes = is_here(comm, link->peer) ? shm_bytes(comm, hello->channel) : 0;
     hp_shm *shm = bytes ? hp_shm_new(hello, bytes, directions(link)) : NULL;
-    if (bytes && !shm)
+    if (bytes && !shm && !comm->shm_told++)
         hp_log(HP_LOG_INFO, "no memory can be shared with the ranks of this host, so TCP is used: %s", strerror(errno));
     return shm;
 }

@@ -101,7 +101,7 @@ hp_medium_await(hp_medium *m, uint32_t n, uint32_t room)
         ready |= m->over || hp_pipe_await_bytes(&m->shm->in, n);
     if (room)
         ready |= hp_pipe_await_room(&m->shm->out, room);
-    m->wishes = n || room;
+    m->wishes |= n || room;
     return ready;
 }
 

@@ -3,10 +3,12 @@
 #include "net/shm.h"
 
 #include "base/mem.h"
+#include "net/sock.h"
 #include "net/socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +16,17 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 enum {
     HEAD_BYTES = 4096, /* in front of the rings */
     MOST_BYTES = 64 << 20,
     PIECE = 32 << 10, /* the other process begins with a piece while the next one is copied */
-    SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW
+    TAKEN_AT_ONCE = 1 << 20,
+    SPARE = 64, /* descriptors that are left for connections */
+    SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW,
+    OTHER_SEALS = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE
 };
 
 /* Each process writes to lines of its own. A wish is a count of the other process; 0: none. */
@@ -102,33 +108,47 @@ map(int fd, uint32_t capacity, int directions, int dials)
     return shm;
 }
 
+/* Where memory is counted strictly, an access to a page that was not taken before may end the process (SIGBUS). */
+static int
+is_counted_strictly(void)
+{
+    char mode = 0;
+    int fd = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, &mode, 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    return n != 1 || mode == '2';
+}
+
 /*
- * The kernel takes a page at its first use. It has no limit for memfds but that of all memory, so it may then end a process
- * for want of memory, as for any page of it, but it never sends SIGBUS.
+ * Small memory is taken now, and there is none if the system has none; large memory page by page, at the first use. Without
+ * memory at all the kernel then ends a process, as for any page of it.
  */
 static int
 set_size(int fd, off_t size)
 {
     struct rlimit most;
     if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < (rlim_t)size) {
-        errno = EFBIG; /* the kernel would end the process by SIGXFSZ */
+        errno = EFBIG; /* ftruncate would end the process by SIGXFSZ */
         return 0;
     }
-    return ftruncate(fd, size) == 0;
+    return (size <= TAKEN_AT_ONCE || is_counted_strictly() ? fallocate(fd, 0, 0, size) : ftruncate(fd, size)) == 0;
 }
 
 hp_shm *
 hp_shm_new(hp_hello *hello, uint32_t capacity, int directions)
 {
     off_t size = HEAD_BYTES + (off_t)capacity * directions;
-    int fd = hp_socket_raise(memfd_create("hoop", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    int fd = hp_socket_memory("hoop");
     hp_shm *shm = NULL;
     if (fd < 0)
         return NULL;
-    if (fd <= UINT16_MAX && set_size(fd, size) && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
+    if (fd > UINT16_MAX || hp_sock_spare(fd) < SPARE)
+        errno = EMFILE; /* connections need descriptors more */
+    else if (set_size(fd, size) && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
         shm = map(fd, capacity, directions, 1);
     if (!shm) {
-        close(fd);
+        hp_socket_close(fd);
         return NULL;
     }
     *(head *)shm->memory = head_of(hello, capacity, directions);
@@ -143,7 +163,8 @@ examine(int fd, const hp_hello *hello, int directions, uint32_t *capacity)
 {
     struct stat st;
     head found;
-    if (fcntl(fd, F_GET_SEALS) != SEALS || fstat(fd, &st) != 0)
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & (SEALS | OTHER_SEALS)) != SEALS || fstat(fd, &st) != 0)
         return "it is not sealed";
     if (pread(fd, &found, sizeof(found), 0) != sizeof(found))
         return "it is too small";
@@ -156,14 +177,30 @@ examine(int fd, const hp_hello *hello, int directions, uint32_t *capacity)
     return NULL;
 }
 
+/* What the HELLO names may be anything, such as a device that does something when it is opened: only memory is opened. */
+static int
+open_offered(const hp_hello *hello)
+{
+    char path[64];
+    struct stat st;
+    struct statfs fs;
+    snprintf(path, sizeof(path), "/proc/%u/fd/%u", hello->memory_pid, hello->memory_fd);
+    int seen = open(path, O_PATH | O_CLOEXEC), fd = -1;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", seen);
+    if (seen >= 0 && fstat(seen, &st) == 0 && S_ISREG(st.st_mode) && fstatfs(seen, &fs) == 0 &&
+        fs.f_type == TMPFS_MAGIC)
+        fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (seen >= 0)
+        close(seen);
+    return fd;
+}
+
 hp_shm *
 hp_shm_open(const hp_hello *hello, int directions, const char **why)
 {
-    char path[64];
     uint32_t capacity;
     hp_shm *shm = NULL;
-    snprintf(path, sizeof(path), "/proc/%u/fd/%u", hello->memory_pid, hello->memory_fd);
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = open_offered(hello);
     *why = fd < 0 ? "it cannot be opened: is the other rank another user's, or in another container?" : NULL;
     if (fd >= 0)
         *why = examine(fd, hello, directions, &capacity);
@@ -180,7 +217,7 @@ void
 hp_shm_opened(hp_shm *shm)
 {
     if (shm->fd >= 0)
-        close(shm->fd);
+        hp_socket_close(shm->fd);
     shm->fd = -1;
 }
 

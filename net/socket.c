@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { LOWEST_FD = 3, BITS = 64, AT_LEAST = 16 };
@@ -82,6 +83,20 @@ hp_socket_accept(int listener, struct sockaddr *peer, socklen_t *length)
 {
     hp_socket_lock();
     int fd = note(hp_socket_raise(accept4(listener, peer, length, SOCK_NONBLOCK | SOCK_CLOEXEC)));
+    hp_socket_unlock();
+    return fd;
+}
+
+/* Kernels before 6.3 do not know MFD_NOEXEC_SEAL, and later ones may be set to demand it. */
+int
+hp_socket_memory(const char *name)
+{
+    enum { NOEXEC_SEAL = 8 };
+    hp_socket_lock();
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | NOEXEC_SEAL);
+    if (fd < 0 && errno == EINVAL)
+        fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    fd = note(hp_socket_raise(fd));
     hp_socket_unlock();
     return fd;
 }

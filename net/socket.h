@@ -12,7 +12,9 @@
 /* Close-on-exec, descriptor >= 3; -1 with errno. */
 int hp_socket_new(int family, int type, int protocol);
 int hp_socket_accept(int listener, struct sockaddr *peer, socklen_t *length); /* non-blocking */
-void hp_socket_close(int fd);                                                 /* keeps errno */
+/* Memory as a file that can be sealed (memfd_create): it is known here, too, and closed in a forked child. */
+int hp_socket_memory(const char *name);
+void hp_socket_close(int fd); /* keeps errno */
 
 int hp_socket_raise(int fd); /* any descriptor, moved to >= 3 if it was lower; -1 with errno */
 

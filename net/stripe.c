@@ -191,9 +191,8 @@ on_control(hp_stripe *s, int type, const uint8_t *payload, size_t n)
 static void
 wake_peer(hp_stripe *s)
 {
-    if (s->medium.wakes)
-        hp_stripe_send_control(s, HP_WAKE, NULL, 0);
-    s->medium.wakes = 0;
+    if (s->medium.wakes && hp_stripe_send_control(s, HP_WAKE, NULL, 0))
+        s->medium.wakes = 0;
 }
 
 /* Nothing was moved, for this reason. Returns 1 if that ends the connection. */
@@ -254,7 +253,7 @@ write_control(hp_stripe *s)
         s->blocked = TRY_AGAIN;
 }
 
-/* The last words of a rank follow its data into memory, where they fit in: what it has sent before comes first. */
+/* The last words of a rank follow its data into memory where they fit in, and overtake them on the connection otherwise. */
 static int
 put_shared(hp_stripe *s, int type, const void *payload, size_t n)
 {
@@ -398,7 +397,7 @@ static int
 take(hp_stripe *s)
 {
     int moved = !s->in || (s->medium.shm && s->readable) ? read_controls(s) : 0;
-    return !s->in || s->in->state == HP_LINK_FAULT ? moved : receive(s) | moved;
+    return !s->in || s->in->state >= HP_LINK_FAULT ? moved : receive(s) | moved; /* the first cause stays */
 }
 
 /* Whether the direction that has posts may bring something. */

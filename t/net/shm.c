@@ -259,6 +259,7 @@ static void
 refusals(void)
 {
     both b = share(4096, 1);
+    const char *why;
     hp_hello other = b.hello;
     other.comm++;
     is_refused(other, 1, "another communicator's");
@@ -269,17 +270,26 @@ refusals(void)
     other.stripe++;
     is_refused(other, 1, "another connection's");
     is_refused(b.hello, 2, "too few directions");
-    int copy = unsealed_copy(b.maker), file = open("/dev/zero", O_RDWR | O_CLOEXEC);
+    int copy = unsealed_copy(b.maker), file = open("/dev/zero", O_RDWR | O_CLOEXEC), ends[2];
     other = b.hello;
     other.memory_fd = (uint16_t)copy;
     is_refused(other, 1, "memory that may shrink");
     other.memory_fd = (uint16_t)file;
-    is_refused(other, 1, "no memory");
+    is_refused(other, 1, "a device");
+    other.memory_fd = (uint16_t)(pipe(ends) == 0 ? ends[0] : 0);
+    is_refused(other, 1, "a pipe");
+    close(ends[0]);
+    close(ends[1]);
     close(copy);
     close(file);
+    other.memory_fd = (uint16_t)file;
     is_refused(other, 1, "a descriptor that is closed");
+    hp_shm *again = hp_shm_open(&b.hello, 1, &why);
+    ok(again && put(&b.maker->out, 0, 8) == 8 && get(&again->in, 0, 8) == 8,
+       "what has carried nothing is opened again");
+    hp_shm_free(again);
     hp_shm_opened(b.maker);
-    is_refused(b.hello, 1, "one that was opened before");
+    is_refused(b.hello, 1, "one that the dialling rank has closed");
     end(&b);
     pid_t pid = fork();
     if (pid == 0)

@@ -82,7 +82,6 @@ typedef struct hp_driver {
     atomic_int manual;  /* the program drives (hoop_comm_fd) */
     int64_t spins;      /* how often the driver polls again before it sleeps, for now; the baton holder's */
     int64_t most_spins; /* by the setting, and the ranks on this host; likewise */
-    int64_t burst;      /* polls between two yields */
     unsigned ended;     /* waits that have ended; likewise */
     int held;           /* who has the baton; baton.h's */
     int waiting;        /* threads in a blocking call, a wait or a split; */

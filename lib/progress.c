@@ -32,7 +32,6 @@ hp_progress_init(hoop_comm *comm, hoop_error *error)
 {
     hp_driver *d = &comm->driver;
     hp_baton_init(d);
-    d->burst = 1;
     comm->loop = hp_loop_new();
     if (!comm->loop)
         return hp_err_set(error, errno == ENOMEM ? HOOP_ERR_NO_MEMORY : HOOP_ERR_SYSTEM,
@@ -44,10 +43,8 @@ void
 hp_progress_set_spin(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
-    int processors = hp_processors_count();
-    d->most_spins = hp_spin_most(hp_config_number(&comm->config, HP_SET_spin), comm->colocated, processors);
+    d->most_spins = hp_spin_most(hp_config_number(&comm->config, HP_SET_spin), comm->colocated, hp_processors_count());
     d->spins = d->most_spins;
-    d->burst = hp_spin_burst(comm->colocated, processors);
 }
 
 /* --- driving --- */
@@ -176,9 +173,8 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
         } else if (idle > 1 && now - since >= HP_SPIN_COUNTED_NS) {
             hp_round_wait(comm, waits);
         }
-        if (idle > 0 && now < deadline && hp_spin_again(idle, d->burst, d->spins, now - since)) {
-            if (idle % d->burst == 0)
-                sched_yield();
+        if (idle > 0 && now < deadline && hp_spin_again(idle, d->spins, now - since)) {
+            sched_yield();
             continue;
         }
         int received = poll_round(comm, now);

@@ -12,15 +12,14 @@
 
 enum {
     HP_SPIN_SHORT_NS = 200000, /* polling would have spared a sleep below this, most of which is waking up */
-    HP_SPIN_ALONE = 1000,      /* yields, where at most HP_SPIN_SHARE ranks have a processor together */
+    HP_SPIN_ALONE = 1000,      /* polls, where at most HP_SPIN_SHARE ranks have a processor together */
     HP_SPIN_SHARE = 2,
     HP_SPIN_COLOCATED = 50,
-    HP_SPIN_BURST = 16,           /* polls before the processor is offered to others, where a rank has it to itself */
     HP_SPIN_COUNTED_NS = 10000,   /* shorter waits are not counted: to look up what is awaited would lengthen them */
     HP_SPIN_LONGEST_NS = 10000000 /* other processes may keep the processor between two polls, but reports are due */
 };
 
-/* The most yields there may be: as set, or, below 0, by the ranks and processors on this host. */
+/* The most polls there may be: as set, or, below 0, by the ranks and processors on this host. */
 static inline int64_t
 hp_spin_most(int64_t set, int ranks, int processors)
 {
@@ -29,21 +28,11 @@ hp_spin_most(int64_t set, int ranks, int processors)
     return ranks <= HP_SPIN_SHARE * processors ? HP_SPIN_ALONE : HP_SPIN_COLOCATED;
 }
 
-/*
- * Polls between two yields. A yield takes longer than what a neighbour needs to pass a few bytes through memory. `spins` counts
- * yields.
- */
-static inline int64_t
-hp_spin_burst(int ranks, int processors)
-{
-    return ranks <= processors ? HP_SPIN_BURST : 1;
-}
-
 /* Whether to poll for the n-th time, so long after the first one. */
 static inline int
-hp_spin_again(int64_t n, int64_t burst, int64_t spins, uint64_t ns)
+hp_spin_again(int64_t n, int64_t spins, uint64_t ns)
 {
-    return n <= spins * burst && ns < HP_SPIN_LONGEST_NS;
+    return n <= spins && ns < HP_SPIN_LONGEST_NS;
 }
 
 /* Another poll, or a short sleep, has found something. */

@@ -232,7 +232,7 @@ struct hoop_comm {
     /* the ring: join.c's, constant once the communicator is handed out */
     int rank, size, local_rank, local_size, position;
     int shm_told;   /* that a rank of this host shares no memory */
-    int neighbours; /* ranks of the job on this host, also those that a split left out */
+    int host_ranks; /* ranks of the job on this host, also those that a split left out */
     int colocated; /* ranks of the job that may run on the same processors as this one, also those that a split left out */
     int *order;    /* position -> rank */
     int *position_of; /* rank -> position */

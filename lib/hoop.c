@@ -260,7 +260,7 @@ split(hoop_comm *comm, int color, int key, hoop_comm **out)
     if (part) {
         part->config = comm->config;
         part->colocated = comm->colocated;
-        part->neighbours = comm->neighbours;
+        part->host_ranks = comm->host_ranks;
         result = hp_progress_init(part, &error);
         if (result == HOOP_SUCCESS)
             result = prepare(part, &error);

@@ -55,8 +55,8 @@ count_locals(hoop_comm *comm)
     }
     if (comm->colocated < sharing)
         comm->colocated = sharing;
-    if (comm->neighbours < comm->local_size)
-        comm->neighbours = comm->local_size;
+    if (comm->host_ranks < comm->local_size)
+        comm->host_ranks = comm->local_size;
 }
 
 static hoop_result

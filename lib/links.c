@@ -120,7 +120,7 @@ enum {
 static uint32_t
 shm_bytes(const hoop_comm *comm, int channel)
 {
-    int many = comm->neighbours > SHM_RANKS;
+    int many = comm->host_ranks > SHM_RANKS;
     if (channel == HP_MESSAGE_CHANNEL)
         return many ? 0 : SHM_MESSAGES;
     if (channel & HP_EXCHANGE_CHANNEL)

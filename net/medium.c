@@ -30,8 +30,8 @@ hp_medium_end(hp_medium *m)
 static ssize_t
 write_shared(hp_medium *m, const struct iovec *places, int n)
 {
-    ssize_t put = m->over ? 0 : hp_pipe_write(&m->shm->out, places, n);
-    m->wakes |= put > 0 && hp_pipe_wakes_reader(&m->shm->out);
+    ssize_t put = m->over ? 0 : hp_pipe_move(&m->shm->out, places, n);
+    m->owes_wake |= put > 0 && hp_pipe_wakes_other(&m->shm->out);
     errno = put < 0 ? EBADMSG : !m->over ? EAGAIN : m->number ? m->number : EPIPE;
     return put > 0 ? put : -1;
 }
@@ -39,8 +39,8 @@ write_shared(hp_medium *m, const struct iovec *places, int n)
 static ssize_t
 read_shared(hp_medium *m, const struct iovec *places, int n)
 {
-    ssize_t got = hp_pipe_read(&m->shm->in, places, n);
-    m->wakes |= got > 0 && hp_pipe_wakes_writer(&m->shm->in);
+    ssize_t got = hp_pipe_move(&m->shm->in, places, n);
+    m->owes_wake |= got > 0 && hp_pipe_wakes_other(&m->shm->in);
     errno = got < 0 ? EBADMSG : m->over ? m->number : EAGAIN;
     return got > 0 || (got == 0 && m->over && !m->number) ? got : -1;
 }
@@ -70,7 +70,7 @@ hp_medium_read(hp_medium *m, const struct iovec *places, int n)
 int
 hp_medium_has_bytes(hp_medium *m)
 {
-    return m->shm && (m->over || hp_pipe_has_bytes(&m->shm->in));
+    return m->shm && (m->over || hp_pipe_left(&m->shm->in));
 }
 
 /* --- sleep --- */
@@ -98,21 +98,21 @@ hp_medium_await(hp_medium *m, uint32_t n, uint32_t room)
         return 0;
     }
     if (n)
-        ready |= m->over || hp_pipe_await_bytes(&m->shm->in, n);
+        ready |= m->over || hp_pipe_await(&m->shm->in, n);
     if (room)
-        ready |= hp_pipe_await_room(&m->shm->out, room);
-    m->wishes |= n || room;
+        ready |= hp_pipe_await(&m->shm->out, room);
+    m->asked_wake |= n || room;
     return ready;
 }
 
 void
 hp_medium_awake(hp_medium *m)
 {
-    if (m->wishes && m->shm->in.counts)
-        hp_pipe_awake_reader(&m->shm->in);
-    if (m->wishes && m->shm->out.counts)
-        hp_pipe_awake_writer(&m->shm->out);
-    m->wishes = 0;
+    if (m->asked_wake && m->shm->in.bytes)
+        hp_pipe_awake(&m->shm->in);
+    if (m->asked_wake && m->shm->out.bytes)
+        hp_pipe_awake(&m->shm->out);
+    m->asked_wake = 0;
 }
 
 /* --- the connection --- */

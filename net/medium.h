@@ -11,14 +11,15 @@
 
 typedef struct hp_medium {
     int fd;
-    hp_shm *shm;      /* NULL: the bytes go over the connection */
-    int eof;          /* end of file or reset: nothing more comes */
-    int shut;         /* this side writes and reads nothing more */
-    int over, number; /* the connection beside the memory has ended, with this errno or 0 */
-    int wakes;        /* the peer sleeps, and what was moved since is what it waits for: it is to be woken */
-    int wishes;       /* the peer may be asked to wake this process */
-    int one_address;  /* of both ends of the connection */
-    int wake_at;      /* SO_RCVLOWAT; 0: the kernel's default */
+    hp_shm *shm;     /* NULL: the bytes go over the connection */
+    int eof;         /* end of file or reset: nothing more comes */
+    int shut;        /* this side writes and reads nothing more */
+    int over;        /* the connection beside the memory has ended, */
+    int number;      /* with this errno, or 0 */
+    int owes_wake;   /* the peer sleeps until what has been moved now: it is to be woken */
+    int asked_wake;  /* the peer may have been asked to wake this process */
+    int one_address; /* of both ends of the connection */
+    int wake_at;     /* SO_RCVLOWAT; 0: the kernel's default */
     hp_tcp_silence silence;
 } hp_medium;
 

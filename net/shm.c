@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,13 +28,13 @@ enum {
     OTHER_SEALS = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE
 };
 
-/* Each process writes to lines of its own. A wish is a count of the other process; 0: none. */
-struct hp_pipe_counts {
-    _Alignas(64) _Atomic uint64_t written;
-    _Atomic uint64_t room_wish; /* the writer sleeps until so much is taken */
-    _Alignas(64) _Atomic uint64_t taken;
-    _Atomic uint64_t bytes_wish; /* the reader sleeps until so much is written */
-};
+/* A process writes its count, and its wish, to a line of its own. */
+typedef struct side {
+    _Alignas(64) _Atomic uint64_t count;
+    _Atomic uint64_t wish;
+} side;
+
+enum { WRITER, READER, SIDES };
 
 /* At the start of the memory: which connection it is for. */
 typedef struct head {
@@ -46,7 +45,7 @@ typedef struct head {
     uint16_t channel, stripe;
     uint32_t capacity;
     int32_t directions;
-    struct hp_pipe_counts counts[2];
+    side sides[2][SIDES]; /* of each direction */
 } head;
 
 _Static_assert(sizeof(head) <= HEAD_BYTES, "the head fits");
@@ -80,13 +79,18 @@ head_of(const hp_hello *hello, uint32_t capacity, int directions)
 }
 
 static hp_pipe
-pipe_at(head *h, int direction, uint32_t capacity, int directions)
+pipe_at(head *h, int direction, int as, uint32_t capacity, int directions)
 {
-    uint8_t *rings = (uint8_t *)h + HEAD_BYTES;
+    side *own = &h->sides[direction][as], *other = &h->sides[direction][!as];
     if (direction >= directions)
         return (hp_pipe){0};
-    return (hp_pipe){
-        .counts = &h->counts[direction], .bytes = rings + (size_t)direction * capacity, .capacity = capacity};
+    return (hp_pipe){.count = &own->count,
+                     .other_count = &other->count,
+                     .wish = &own->wish,
+                     .other_wish = &other->wish,
+                     .bytes = (uint8_t *)h + HEAD_BYTES + (size_t)direction * capacity,
+                     .capacity = capacity,
+                     .ahead = as == WRITER ? capacity : 0};
 }
 
 /* Maps what fd is; the one who dials writes in direction 0. The memory is of no use to a forked child. */
@@ -103,8 +107,8 @@ map(int fd, uint32_t capacity, int directions, int dials)
         return NULL;
     }
     madvise(shm->memory, shm->size, MADV_DONTFORK);
-    shm->out = pipe_at(shm->memory, !dials, capacity, directions);
-    shm->in = pipe_at(shm->memory, dials, capacity, directions);
+    shm->out = pipe_at(shm->memory, !dials, WRITER, capacity, directions);
+    shm->in = pipe_at(shm->memory, dials, READER, capacity, directions);
     return shm;
 }
 
@@ -170,7 +174,7 @@ examine(int fd, const hp_hello *hello, int directions, uint32_t *capacity)
         return "it is too small";
     uint32_t n = found.capacity;
     head expected = head_of(hello, n, directions);
-    if (memcmp(&found, &expected, offsetof(head, counts)) != 0 || n < HP_SHM_LEAST || n > MOST_BYTES || (n & (n - 1)) ||
+    if (memcmp(&found, &expected, offsetof(head, sides)) != 0 || n < HP_SHM_LEAST || n > MOST_BYTES || (n & (n - 1)) ||
         st.st_size != HEAD_BYTES + (off_t)n * directions)
         return "it is not the memory of this connection";
     *capacity = n;
@@ -233,91 +237,46 @@ hp_shm_free(hp_shm *shm)
 
 /* --- streams --- */
 
-/* Copies one piece between the ring, from this count on, and a place. */
 static void
-copy_in(const hp_pipe *p, const uint8_t *from, size_t n)
+copy(const hp_pipe *p, uint8_t *place, size_t n)
 {
     size_t at = p->own & (p->capacity - 1), first = p->capacity - at < n ? p->capacity - at : n;
-    memcpy(p->bytes + at, from, first);
-    memcpy(p->bytes, from + first, n - first);
-}
-
-static void
-copy_out(const hp_pipe *p, uint8_t *to, size_t n)
-{
-    size_t at = p->own & (p->capacity - 1), first = p->capacity - at < n ? p->capacity - at : n;
-    memcpy(to, p->bytes + at, first);
-    memcpy(to + first, p->bytes, n - first);
-}
-
-static size_t
-least(size_t a, size_t b, size_t c)
-{
-    a = a < b ? a : b;
-    return a < c ? a : c;
+    if (p->ahead) {
+        memcpy(p->bytes + at, place, first);
+        memcpy(p->bytes, place + first, n - first);
+    } else {
+        memcpy(place, p->bytes + at, first);
+        memcpy(place + first, p->bytes, n - first);
+    }
 }
 
 uint64_t
-hp_pipe_room(hp_pipe *p)
+hp_pipe_left(hp_pipe *p)
 {
-    p->other = atomic_load_explicit(&p->counts->taken, memory_order_acquire);
-    return p->capacity - (p->own - p->other);
-}
-
-/* The bytes that have come; more than the capacity if the writer's count cannot be. */
-static uint64_t
-bytes(hp_pipe *p)
-{
-    p->other = atomic_load_explicit(&p->counts->written, memory_order_acquire);
-    return p->other - p->own;
+    p->other = atomic_load_explicit(p->other_count, memory_order_acquire);
+    return p->other + p->ahead - p->own;
 }
 
 ssize_t
-hp_pipe_write(hp_pipe *p, const struct iovec *places, int n)
+hp_pipe_move(hp_pipe *p, const struct iovec *places, int n)
 {
     ssize_t all = 0;
     for (int i = 0; i < n; i++)
         for (size_t at = 0; at < places[i].iov_len;) {
-            uint64_t left = p->capacity - (p->own - p->other);
-            if (left == 0 && (left = hp_pipe_room(p)) == 0)
+            uint64_t left = p->other + p->ahead - p->own;
+            if (left == 0 && (left = hp_pipe_left(p)) == 0)
                 return all;
             if (left > p->capacity)
                 return -1;
-            size_t piece = least(places[i].iov_len - at, left, PIECE);
-            copy_in(p, (const uint8_t *)places[i].iov_base + at, piece);
+            size_t piece = places[i].iov_len - at < PIECE ? places[i].iov_len - at : PIECE;
+            piece = piece < left ? piece : left;
+            copy(p, (uint8_t *)places[i].iov_base + at, piece);
             p->own += piece;
             at += piece;
             all += (ssize_t)piece;
-            atomic_store_explicit(&p->counts->written, p->own, memory_order_release);
+            atomic_store_explicit(p->count, p->own, memory_order_release);
         }
     return all;
-}
-
-ssize_t
-hp_pipe_read(hp_pipe *p, const struct iovec *places, int n)
-{
-    ssize_t all = 0;
-    for (int i = 0; i < n; i++)
-        for (size_t at = 0; at < places[i].iov_len;) {
-            uint64_t left = p->other - p->own;
-            if (left == 0 && (left = bytes(p)) == 0)
-                return all;
-            if (left > p->capacity)
-                return -1;
-            size_t piece = least(places[i].iov_len - at, left, PIECE);
-            copy_out(p, (uint8_t *)places[i].iov_base + at, piece);
-            p->own += piece;
-            at += piece;
-            all += (ssize_t)piece;
-            atomic_store_explicit(&p->counts->taken, p->own, memory_order_release);
-        }
-    return all;
-}
-
-int
-hp_pipe_has_bytes(hp_pipe *p)
-{
-    return p->other != p->own || bytes(p) != 0;
 }
 
 /* --- sleep and wake-up --- */
@@ -326,65 +285,28 @@ hp_pipe_has_bytes(hp_pipe *p)
  * One process writes its wish and then reads the count, the other one writes the count and then reads the wish. With a fence
  * between the two in each, one of them at least sees what the other has written.
  */
-static int
-await(_Atomic uint64_t *wish, uint64_t count, hp_pipe *p, uint64_t (*have)(hp_pipe *p), uint32_t n)
+int
+hp_pipe_await(hp_pipe *p, uint32_t n)
 {
-    atomic_store_explicit(wish, count, memory_order_relaxed);
+    n = n < 1 ? 1 : n < p->capacity / 2 ? n : p->capacity / 2;
+    atomic_store_explicit(p->wish, p->own + n - p->ahead, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
-    return have(p) >= n;
-}
-
-static uint32_t
-at_most_half(const hp_pipe *p, uint32_t n)
-{
-    return n < 1 ? 1 : n < p->capacity / 2 ? n : p->capacity / 2;
-}
-
-int
-hp_pipe_await_bytes(hp_pipe *in, uint32_t n)
-{
-    n = at_most_half(in, n);
-    return await(&in->counts->bytes_wish, in->own + n, in, bytes, n);
-}
-
-int
-hp_pipe_await_room(hp_pipe *out, uint32_t n)
-{
-    n = at_most_half(out, n);
-    return await(&out->counts->room_wish, out->own + n - out->capacity, out, hp_pipe_room, n);
+    return hp_pipe_left(p) >= n;
 }
 
 void
-hp_pipe_awake_reader(hp_pipe *in)
+hp_pipe_awake(hp_pipe *p)
 {
-    atomic_store_explicit(&in->counts->bytes_wish, 0, memory_order_relaxed);
+    atomic_store_explicit(p->wish, 0, memory_order_relaxed);
 }
 
-void
-hp_pipe_awake_writer(hp_pipe *out)
-{
-    atomic_store_explicit(&out->counts->room_wish, 0, memory_order_relaxed);
-}
-
-static int
-is_due(_Atomic uint64_t *wish, uint64_t count)
+int
+hp_pipe_wakes_other(hp_pipe *p)
 {
     atomic_thread_fence(memory_order_seq_cst);
-    uint64_t wanted = atomic_load_explicit(wish, memory_order_relaxed);
-    if (!wanted || count < wanted)
+    uint64_t wanted = atomic_load_explicit(p->other_wish, memory_order_relaxed);
+    if (!wanted || p->own < wanted)
         return 0;
-    atomic_store_explicit(wish, 0, memory_order_relaxed);
+    atomic_store_explicit(p->other_wish, 0, memory_order_relaxed);
     return 1;
-}
-
-int
-hp_pipe_wakes_reader(hp_pipe *out)
-{
-    return is_due(&out->counts->bytes_wish, out->own);
-}
-
-int
-hp_pipe_wakes_writer(hp_pipe *in)
-{
-    return is_due(&in->counts->room_wish, in->own);
 }

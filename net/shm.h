@@ -5,25 +5,28 @@
  * wants to be woken, over the connection that stands beside the memory. No count of the other process is believed: one that
  * cannot be is an error, and what is read is copied before it is looked at.
  *
- * The process that dials makes the memory, a sealed memfd: it cannot shrink, so no access to it ever fails. The other one
- * opens it by /proc, with the number of the process and the descriptor in the HELLO, and compares what it finds.
+ * The process that dials makes the memory, a sealed memfd, which cannot shrink. The other one opens it by /proc, with
+ * the number of the process and the descriptor in the HELLO, and compares what it finds.
  */
 #ifndef HP_SHM_H
 #define HP_SHM_H
 
 #include "net/handshake.h"
 
+#include <stdatomic.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
 enum { HP_SHM_LEAST = 64 }; /* the smallest ring */
 
-/* One end of one direction. */
+/* One end of one direction: it writes or reads up to a count that the other process moves on. */
 typedef struct hp_pipe {
-    struct hp_pipe_counts *counts; /* shared; NULL: there is no such direction */
-    uint8_t *bytes;                /* shared: the ring */
-    uint32_t capacity;
-    uint64_t own, other; /* how many bytes this process has put in or taken out, and the other one, as last seen */
+    /* shared: how many bytes each process has put in or taken out; at which count of the other one it wants to be woken */
+    _Atomic uint64_t *count, *other_count, *wish, *other_wish;
+    uint8_t *bytes;    /* shared: the ring; NULL: there is no such direction */
+    uint32_t capacity; /* of the ring */
+    uint32_t ahead; /* so far ahead of the other count the own one may be: a writer's by the capacity, a reader's not */
+    uint64_t own, other; /* the two counts; that of the other process as last seen */
 } hp_pipe;
 
 typedef struct hp_shm {
@@ -45,26 +48,23 @@ hp_shm *hp_shm_open(const hp_hello *hello, int directions, const char **why);
 void hp_shm_opened(hp_shm *shm); /* the other process has opened it, so nobody else need be able to */
 void hp_shm_free(hp_shm *shm);   /* NULL is fine */
 
-/* How many bytes of these places fit in, or have come. -1: the other process's count cannot be. Never blocks. */
-ssize_t hp_pipe_write(hp_pipe *pipe, const struct iovec *places, int n);
-ssize_t hp_pipe_read(hp_pipe *pipe, const struct iovec *places, int n);
+/*
+ * Copies from the places into the ring, or out of it: how many bytes fit in, or have come. -1: the other process's count
+ * cannot be. Never blocks.
+ */
+ssize_t hp_pipe_move(hp_pipe *pipe, const struct iovec *places, int n);
 
-uint64_t hp_pipe_room(hp_pipe *out); /* bytes that fit in; more than the capacity if a count cannot be */
-
-/* Whether anything has come; an impossible count has, too. */
-int hp_pipe_has_bytes(hp_pipe *pipe);
+/* The room of a writer, the bytes that a reader has not read; more than the capacity if a count cannot be. */
+uint64_t hp_pipe_left(hp_pipe *pipe);
 
 /*
  * Before a sleep: asks the other process for a wake-up when `n` bytes (at most half a ring) have come, or have room.
  * Returns 1 if they have already. hp_pipe_awake takes that back.
  */
-int hp_pipe_await_bytes(hp_pipe *in, uint32_t n);
-int hp_pipe_await_room(hp_pipe *out, uint32_t n);
-void hp_pipe_awake_reader(hp_pipe *in);
-void hp_pipe_awake_writer(hp_pipe *out);
+int hp_pipe_await(hp_pipe *pipe, uint32_t n);
+void hp_pipe_awake(hp_pipe *pipe);
 
 /* After a write, or a read: 1 if the other process wants to be woken now. Each wish is granted once. */
-int hp_pipe_wakes_reader(hp_pipe *out);
-int hp_pipe_wakes_writer(hp_pipe *in);
+int hp_pipe_wakes_other(hp_pipe *pipe);
 
 #endif

@@ -191,8 +191,8 @@ on_control(hp_stripe *s, int type, const uint8_t *payload, size_t n)
 static void
 wake_peer(hp_stripe *s)
 {
-    if (s->medium.wakes && hp_stripe_send_control(s, HP_WAKE, NULL, 0))
-        s->medium.wakes = 0;
+    if (s->medium.owes_wake && hp_stripe_send_control(s, HP_WAKE, NULL, 0))
+        s->medium.owes_wake = 0;
 }
 
 /* Nothing was moved, for this reason. Returns 1 if that ends the connection. */
@@ -259,7 +259,7 @@ put_shared(hp_stripe *s, int type, const void *payload, size_t n)
 {
     uint8_t frame[HP_COMMON_BYTES + HP_ABORT_BYTES + 4];
     int follows = s->medium.shm && s->out && !s->in_body && (type == HP_ABORT || type == HP_LEAVE);
-    if (!follows || n > HP_ABORT_BYTES || hp_pipe_room(&s->medium.shm->out) < sizeof(frame))
+    if (!follows || n > HP_ABORT_BYTES || hp_pipe_left(&s->medium.shm->out) < sizeof(frame))
         return 0;
     struct iovec whole = {frame, hp_frame_put_control(frame, (hp_frame_type)type, payload, n)};
     int put = hp_medium_write(&s->medium, &whole, 1) > 0;

@@ -350,8 +350,8 @@ put_shared(rig *r, const void *bytes, size_t n)
 {
     struct iovec place = {(void *)(uintptr_t)bytes, n};
     uint8_t wake[HP_COMMON_BYTES + 4];
-    ssize_t put = hp_pipe_write(&r->bare_shm->out, &place, 1);
-    if (hp_pipe_wakes_reader(&r->bare_shm->out))
+    ssize_t put = hp_pipe_move(&r->bare_shm->out, &place, 1);
+    if (hp_pipe_wakes_other(&r->bare_shm->out))
         sendto(r->bare, wake, hp_frame_put_control(wake, HP_WAKE, NULL, 0), MSG_NOSIGNAL, NULL, 0);
     if (put == 0)
         rig_turn(r);
@@ -363,7 +363,7 @@ rig_write(rig *r, const void *bytes, size_t n)
 {
     const char *at = bytes;
     for (tap_wait w = {0}; n > 0 && tap_waits(&w);) {
-        ssize_t put = r->bare_shm && r->bare_shm->out.counts
+        ssize_t put = r->bare_shm && r->bare_shm->out.bytes
                           ? put_shared(r, at, n)
                           : sendto(r->bare, at, n, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
         if (put < 0 && errno != EAGAIN)
@@ -379,8 +379,8 @@ size_t
 rig_read(rig *r, void *bytes, size_t room)
 {
     struct iovec place = {bytes, room};
-    if (r->bare_shm && r->bare_shm->in.counts) {
-        ssize_t n = hp_pipe_read(&r->bare_shm->in, &place, 1);
+    if (r->bare_shm && r->bare_shm->in.bytes) {
+        ssize_t n = hp_pipe_move(&r->bare_shm->in, &place, 1);
         return n > 0 ? (size_t)n : 0;
     }
     ssize_t got = recvfrom(r->bare, bytes, room, MSG_DONTWAIT, NULL, NULL);

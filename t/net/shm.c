@@ -70,7 +70,7 @@ put(hp_pipe *out, uint64_t sent, size_t n)
     struct iovec places[3];
     for (size_t i = 0; i < n; i++)
         memory[i] = byte_at(sent + i);
-    return sent + (uint64_t)hp_pipe_write(out, places, cut(memory, n, places));
+    return sent + (uint64_t)hp_pipe_move(out, places, cut(memory, n, places));
 }
 
 /* Returns the new count, or that which was, if a byte is wrong. */
@@ -80,7 +80,7 @@ get(hp_pipe *in, uint64_t taken, size_t n)
     static uint8_t memory[LARGE];
     struct iovec places[3];
     memset(memory, 0xee, n);
-    ssize_t got = hp_pipe_read(in, places, cut(memory, n, places));
+    ssize_t got = hp_pipe_move(in, places, cut(memory, n, places));
     for (ssize_t i = 0; i < got; i++)
         if (memory[i] != byte_at(taken + (uint64_t)i))
             return taken;
@@ -118,14 +118,14 @@ static void
 full_and_empty(void)
 {
     both b = share(SMALL, 1);
-    ok(!b.maker->in.counts && !b.opener->out.counts, "with one direction there is no other");
-    ok(!hp_pipe_has_bytes(&b.opener->in) && get(&b.opener->in, 0, 8) == 0, "nothing comes before anything is sent");
+    ok(!b.maker->in.bytes && !b.opener->out.bytes, "with one direction there is no other");
+    ok(!hp_pipe_left(&b.opener->in) && get(&b.opener->in, 0, 8) == 0, "nothing comes before anything is sent");
     is_uint(SMALL, put(&b.maker->out, 0, SMALL + 1), "what does not fit in stays out");
     is_uint(SMALL, put(&b.maker->out, SMALL, 8), "and a full ring takes nothing");
-    is_uint(0, hp_pipe_room(&b.maker->out), "it has no room");
-    ok(hp_pipe_has_bytes(&b.opener->in), "the reader sees bytes");
+    is_uint(0, hp_pipe_left(&b.maker->out), "it has no room");
+    ok(hp_pipe_left(&b.opener->in), "the reader sees bytes");
     is_uint(5, get(&b.opener->in, 0, 5), "and takes some");
-    is_uint(5, hp_pipe_room(&b.maker->out), "which is room again");
+    is_uint(5, hp_pipe_left(&b.maker->out), "which is room again");
     end(&b);
 }
 
@@ -136,25 +136,25 @@ wishes(void)
 {
     both b = share(SMALL, 1);
     hp_pipe *out = &b.maker->out, *in = &b.opener->in;
-    ok(!hp_pipe_await_bytes(in, 4), "a reader may sleep until 4 bytes are there");
+    ok(!hp_pipe_await(in, 4), "a reader may sleep until 4 bytes are there");
     put(out, 0, 3);
-    ok(!hp_pipe_wakes_reader(out), "3 do not wake it");
+    ok(!hp_pipe_wakes_other(out), "3 do not wake it");
     put(out, 3, 1);
-    ok(hp_pipe_wakes_reader(out) && !hp_pipe_wakes_reader(out), "the fourth does, once");
-    ok(hp_pipe_await_bytes(in, 4), "it does not sleep where they are there already");
+    ok(hp_pipe_wakes_other(out) && !hp_pipe_wakes_other(out), "the fourth does, once");
+    ok(hp_pipe_await(in, 4), "it does not sleep where they are there already");
     get(in, 0, 4);
-    hp_pipe_awake_reader(in);
+    hp_pipe_awake(in);
     put(out, 4, SMALL);
-    ok(!hp_pipe_wakes_reader(out), "a reader that is awake is not woken");
-    ok(!hp_pipe_await_room(out, SMALL), "a writer sleeps until half a ring is free, though it wants a whole one");
+    ok(!hp_pipe_wakes_other(out), "a reader that is awake is not woken");
+    ok(!hp_pipe_await(out, SMALL), "a writer sleeps until half a ring is free, though it wants a whole one");
     get(in, 4, SMALL / 2 - 1);
-    ok(!hp_pipe_wakes_writer(in), "a byte less does not wake it");
+    ok(!hp_pipe_wakes_other(in), "a byte less does not wake it");
     get(in, 4 + SMALL / 2 - 1, 1);
-    ok(hp_pipe_wakes_writer(in) && !hp_pipe_wakes_writer(in), "half a ring does, once");
-    ok(hp_pipe_await_room(out, 1), "and it does not sleep where there is room");
-    hp_pipe_awake_writer(out);
+    ok(hp_pipe_wakes_other(in) && !hp_pipe_wakes_other(in), "half a ring does, once");
+    ok(hp_pipe_await(out, 1), "and it does not sleep where there is room");
+    hp_pipe_awake(out);
     get(in, 4 + SMALL / 2, 8);
-    ok(!hp_pipe_wakes_writer(in), "nor is a writer woken that is awake");
+    ok(!hp_pipe_wakes_other(in), "nor is a writer woken that is awake");
     end(&b);
 }
 
@@ -222,12 +222,12 @@ spoilt(void)
         put(&b.maker->out, 0, tap_pick(SMALL) + 1);
         for (int i = 0; i < 8; i++) {
             spoil(b.opener->memory);
-            ssize_t wrote = hp_pipe_write(&b.maker->out, &place, 1), read = hp_pipe_read(&b.maker->in, &place, 1);
+            ssize_t wrote = hp_pipe_move(&b.maker->out, &place, 1), read = hp_pipe_move(&b.maker->in, &place, 1);
             found += (wrote < 0) + (read < 0);
-            hp_pipe_wakes_reader(&b.maker->out);
-            hp_pipe_wakes_writer(&b.maker->in);
-            hp_pipe_await_bytes(&b.maker->in, 7);
-            hp_pipe_await_room(&b.maker->out, 7);
+            hp_pipe_wakes_other(&b.maker->out);
+            hp_pipe_wakes_other(&b.maker->in);
+            hp_pipe_await(&b.maker->in, 7);
+            hp_pipe_await(&b.maker->out, 7);
         }
         end(&b);
     }

@@ -139,8 +139,8 @@ hp_exit_cause_of(hp_exit_watch *watch, int status)
         watch->oom_kills++;
         return HP_EXIT_MEMORY;
     }
-    /* the limit counts ticks, also those that the host of a virtual machine has stolen; what is reported does not */
+    /* the kernel counts ticks for the limit, and more exactly for what it reports */
     int is_over = getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-                  watch->cpu - before >= 0.5 * (double)limit.rlim_cur;
+                  watch->cpu - before >= 0.75 * (double)limit.rlim_cur;
     return is_over || WTERMSIG(status) == SIGXCPU ? HP_EXIT_CPU_TIME : HP_EXIT_UNKNOWN;
 }

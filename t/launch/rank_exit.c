@@ -78,7 +78,7 @@ be_killed(void)
 static void
 use_up(void)
 {
-    for (volatile int i = 0;; i++)
+    for (volatile unsigned i = 0;; i++)
         continue;
 }
 

@@ -8,6 +8,7 @@
 #include "t/tap/tap.h"
 #include "t/tools/party.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
@@ -35,20 +36,38 @@ server_port(void)
     return atoi(strrchr(p.address, ':') + 1);
 }
 
-/* As `ss -K` does it: both sides get a reset. */
+/* Whether it is a TCP connection to the server, or to another rank. */
+static int
+leads(int fd, int to_server)
+{
+    struct sockaddr_in to = {0};
+    socklen_t length = sizeof(to), n = sizeof(int);
+    int type = 0;
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_STREAM &&
+           getpeername(fd, (struct sockaddr *)&to, &length) == 0 && to.sin_family == AF_INET &&
+           (ntohs(to.sin_port) == server_port()) == to_server;
+}
+
+/*
+ * As `ss -K` does it: both sides get a reset. Each descriptor is held meanwhile: the library may close one at any time,
+ * and then its number may be that of the listener, which the same call would close.
+ */
 static int
 reset_one(int server)
 {
     int found[DESCRIPTORS], n = 0;
     for (int fd = 3; fd < DESCRIPTORS; fd++) {
-        struct sockaddr_in to = {0};
-        socklen_t length = sizeof(to);
-        if (getpeername(fd, (struct sockaddr *)&to, &length) == 0 && to.sin_family == AF_INET &&
-            (ntohs(to.sin_port) == server_port()) == server)
-            found[n++] = fd;
+        int held = fcntl(fd, F_DUPFD_CLOEXEC, DESCRIPTORS);
+        if (held >= 0 && leads(held, server))
+            found[n++] = held;
+        else if (held >= 0)
+            close(held);
     }
     struct sockaddr nobody = {.sa_family = AF_UNSPEC};
-    return n > 0 && connect(found[tap_random() % (uint64_t)n], &nobody, sizeof(nobody)) == 0;
+    int done = n > 0 && connect(found[tap_random() % (uint64_t)n], &nobody, sizeof(nobody)) == 0;
+    while (n > 0)
+        close(found[--n]);
+    return done;
 }
 
 static void *

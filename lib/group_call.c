@@ -27,8 +27,12 @@ close_group(hoop_comm *comm, hoop_work **first, hoop_work **last)
     hoop_error error;
     hoop_result result;
     *first = *last = NULL;
-    if (!comm || hp_group_open() != comm)
-        return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_group_end without hoop_group_start by this thread");
+    if (!comm || hp_group_open() != comm) { /* in a communicator that has failed no group was opened */
+        result = hp_entry_check(comm);
+        return result == HOOP_SUCCESS ? hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE,
+                                                        "hoop_group_end without hoop_group_start by this thread")
+                                      : result;
+    }
     hp_call refused;
     result = hp_group_close(comm, first, last, &refused, &error);
     if (result != HOOP_SUCCESS)

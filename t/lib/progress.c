@@ -214,6 +214,7 @@ test_abort(void)
     hoop_comm_error(comm, &error);
     ok(strstr(error.text, "the test says so") != NULL, "with its reason: %s", error.text);
     is_int(HOOP_ERR_ABORTED, hoop_group_start(comm), "no group begins any more");
+    is_int(HOOP_ERR_ABORTED, hoop_group_end(comm), "nor ends, for the same reason");
     is_int(HOOP_ERR_ABORTED, hoop_comm_destroy(comm), "destroying says it once more");
 }
 

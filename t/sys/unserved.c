@@ -14,7 +14,33 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* Counted by the processes of one picture, which awaits so many before it goes on. */
+static int *arrived;
+
+static void
+arrive(void)
+{
+    __atomic_add_fetch(arrived, 1, __ATOMIC_RELEASE);
+}
+
+static void
+await_arrived(int n)
+{
+    while (__atomic_load_n(arrived, __ATOMIC_ACQUIRE) < n)
+        usleep(1000);
+}
+
 /* --- a stop --- */
+
+/* The server's warning that only the last rank is missing: the others have joined. */
+static void
+on_line(void *arg, int level, const char *line)
+{
+    (void)arg;
+    (void)level;
+    if (strstr(line, "rank 2 is missing"))
+        arrive();
+}
 
 static int
 wait_in_vain(int rank)
@@ -39,9 +65,11 @@ static void
 test_stop_while_joining(void)
 {
     pid_t pids[2] = {served_spawn(wait_in_vain, 0), served_spawn(wait_in_vain, 1)};
+    hoop_log_to(on_line, NULL);
     hoop_server *server = served_start("127.0.0.1:0");
     served_go();
-    usleep(700000);
+    await_arrived(1);
+    hoop_log_to(NULL, NULL);
     ok(hoop_server_stop(server) == HOOP_SUCCESS && served_reap(pids, 2) == 0,
        "ranks that are joining hear of the stop");
     pids[0] = served_spawn(come_early, 0);
@@ -64,6 +92,7 @@ go_on(int rank)
     int sum = 1;
     close(steps[1]);
     bool good = ok(served_join(&comm, "goes on", rank, 2) == HOOP_SUCCESS, "rank %d: %s", rank, served_why());
+    arrive();
     good = good && ok(read(steps[0], &go, 1) == 0, "the server has stopped");
     for (int i = 0; i < 100 && good; i++)
         good = hoop_allreduce(&sum, &sum, 1, HOOP_INT32, HOOP_MAX, comm) == HOOP_SUCCESS;
@@ -84,7 +113,7 @@ test_stop_of_a_ring(void)
     pid_t pids[2] = {served_spawn(go_on, 0), served_spawn(go_on, 1)};
     hoop_server *server = served_start("127.0.0.1:0");
     served_go();
-    usleep(700000);
+    await_arrived(2);
     hoop_server_stop(server);
     close(steps[1]);
     ok(served_reap(pids, 2) == 0, "a ring goes on without its server; a split of it fails soon");
@@ -198,6 +227,9 @@ play(int scene)
 {
     static void (*const scenes[])(void) = {test_stop_while_joining, test_stop_of_a_ring, test_rank_0,
                                            test_started_again};
+    arrived = mmap(NULL, sizeof(*arrived), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (arrived == MAP_FAILED)
+        bail("no shared memory");
     scenes[scene]();
 }
 

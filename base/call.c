@@ -12,6 +12,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+enum { ORDERED = 128 }; /* beside the op, in its byte */
+
 static const char *const kind_names[HP_KINDS] = {
     [HP_ALLREDUCE] = "allreduce",
     [HP_REDUCE_SCATTER] = "reduce_scatter",
@@ -31,7 +33,7 @@ hp_call_put(uint8_t out[HP_CALL_BYTES], const hp_call *call)
 {
     out[0] = call->kind;
     out[1] = call->dtype;
-    out[2] = call->op;
+    out[2] = (uint8_t)(call->op | (call->ordered ? ORDERED : 0));
     out[3] = call->fused;
     hp_put32(out + 4, (uint32_t)call->root);
     hp_put64(out + 8, call->count);
@@ -42,7 +44,8 @@ hp_call_get(hp_call *call, const uint8_t in[HP_CALL_BYTES])
 {
     call->kind = in[0];
     call->dtype = in[1];
-    call->op = in[2];
+    call->op = in[2] & (ORDERED - 1);
+    call->ordered = in[2] >= ORDERED;
     call->fused = in[3];
     call->root = (int32_t)hp_get32(in + 4);
     call->count = hp_get64(in + 8);
@@ -52,8 +55,8 @@ hp_call_get(hp_call *call, const uint8_t in[HP_CALL_BYTES])
 int
 hp_call_equal(const hp_call *a, const hp_call *b)
 {
-    return a->kind == b->kind && a->dtype == b->dtype && a->op == b->op && a->fused == b->fused && a->root == b->root &&
-           a->count == b->count;
+    return a->kind == b->kind && a->dtype == b->dtype && a->op == b->op && a->ordered == b->ordered &&
+           a->fused == b->fused && a->root == b->root && a->count == b->count;
 }
 
 const char *
@@ -131,7 +134,7 @@ hp_call_print(const hp_call *call, char *out, size_t size)
         return out;
     }
     if (hp_kind_reduces(call->kind))
-        snprintf(op, sizeof(op), ", %s", hp_op_name((hoop_op)call->op));
+        snprintf(op, sizeof(op), ", %s%s", hp_op_name((hoop_op)call->op), call->ordered ? " by rank" : "");
     if (call->fused && call->root != -1) /* no root, but the checksum of the tensors' sizes: see lib/group.c */
         snprintf(root, sizeof(root), ", tensor sizes %08" PRIx32, (uint32_t)call->root);
     else if (call->kind == HP_SEND || call->kind == HP_RECV)

@@ -305,8 +305,7 @@ job_bytes(const model *m, const belt *b, const slot *s)
     uint64_t n = (uint64_t)m->o->ranks, elements = 0;
     for (int i = 0; i < s->place.tasks; i++)
         elements += s->place.task[i].count;
-    if (s->place.fold)
-        elements += (n - 1) * b->plan->count;
+    elements += (n - 1) * s->place.fold.count;
     if (s->place.unfold)
         elements += b->plan->count;
     return (double)(elements * ELEM);

@@ -291,14 +291,23 @@ hoop_result hoop_iallgatherv(const void *sendbuf, void *recvbuf, size_t sendcoun
 hoop_result hoop_ireduce_scatterv(const void *sendbuf, void *recvbuf, const size_t *recvcounts, const size_t *displs,
                                   hoop_dtype dtype, hoop_op op, hoop_comm *comm, hoop_work **work);
 
+/* In which order a reduction combines the elements of the ranks: the setting "order", hoop_env(7). */
+typedef enum hoop_order {
+    HOOP_ORDER_SETTING = 0, /* by the setting */
+    HOOP_ORDER_AUTO = 1,    /* the fastest; the same on all ranks, and for the same call on the same communicator */
+    HOOP_ORDER_RANK = 2     /* floats: rank 0's and rank 1's, then rank 2's and so on; at most 64 ranks */
+} hoop_order;
+
 /*
  * hoop_iallreduce with options for this call; NULL: none, as hoop_iallreduce. `size` is sizeof(hoop_call_options), set
- * by the program: the struct may grow. It has no option yet; it is reserved for the precision of data on the network.
- * Bytes that this version does not know must be 0, else the result is HOOP_ERR_UNSUPPORTED and nothing was started. A
- * size below sizeof(size_t) or above 4096 is HOOP_ERR_INVALID_ARGUMENT.
+ * by the program: the struct may grow. An option that is 0 is not set. All ranks must pass the same options. Bytes that
+ * this version does not know must be 0, else the result is HOOP_ERR_UNSUPPORTED and nothing was started. An unknown order,
+ * or a size below sizeof(size_t) or above 4096, is HOOP_ERR_INVALID_ARGUMENT.
  */
 typedef struct hoop_call_options {
     size_t size;
+    hoop_order order;
+    unsigned reserved; /* 0 */
 } hoop_call_options;
 hoop_result hoop_iallreduce_with(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op,
                                  hoop_comm *comm, const hoop_call_options *options, hoop_work **work);
@@ -533,6 +542,8 @@ typedef struct hoop_stats {
     int64_t clock_offset_ns;      /* now: this host's CLOCK_MONOTONIC less that of the server's host; */
     uint64_t clock_error_ns;      /* now: the most by which that may be wrong; UINT64_MAX: it is not known */
     int32_t shares_memory;        /* now: 1: data to the next rank passes through shared memory; 0: over TCP */
+    int32_t in_rank_order;        /* now: 1: the collective that ended last has combined elements in rank order */
+    char algorithm[16];           /* now: its algorithm, as in hoop_allreduce(3): "ring"; "": none has ended */
 } hoop_stats;
 
 /*

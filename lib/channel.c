@@ -14,10 +14,12 @@
 
 #include <stdlib.h>
 
+enum { ALLPAIRS_LINK = 3 }; /* steps of an all-pairs on one link at once: its window is twice its distances */
+
 static hp_slot *
 slot_of(hp_channel *channel, uint64_t step)
 {
-    return &channel->slot[step % channel->o.window];
+    return &channel->slot[step % HP_WINDOW_MAX];
 }
 
 /* --- making and freeing --- */
@@ -107,7 +109,7 @@ new_link(const hp_channel *channel, int sending, int distance, int stripes)
 {
     int self = rank_at(channel, channel->o.position), step = sending ? distance : -distance;
     uint32_t capacity = 1;
-    while (capacity < channel->o.window)
+    while (capacity < channel->o.window + ALLPAIRS_LINK)
         capacity *= 2;
     hp_link *link =
         hp_link_new(sending, self, rank_at(channel, (int64_t)channel->o.position + step), distance, stripes, capacity);
@@ -270,13 +272,21 @@ post_receive(hp_channel *channel, hp_slot *slot)
         slot->recv_mark = post_at(channel, slot, slot->recv_link, &frame, slot->place.recv, step->recv_count);
 }
 
+/* Steps of an operation that needs no slot's memory may be more than there are pieces of it. */
+static uint64_t
+window_of(const hp_channel *channel, const hoop_work *work)
+{
+    uint32_t own = work->plan[channel->o.index].window;
+    return own ? own : channel->o.window;
+}
+
 static int
 admit(hp_channel *channel)
 {
     hoop_work *work = channel->admitting;
     int c = channel->o.index;
     hp_slot *slot = slot_of(channel, channel->admitted);
-    if (!work || channel->admitted - channel->retired == channel->o.window || !take_stage(channel, work))
+    if (!work || channel->admitted - channel->retired >= window_of(channel, work) || !take_stage(channel, work))
         return 0;
     *slot = (hp_slot){.work = work, .step_in_work = channel->next_step};
     slot->step = hp_schedule_at(&work->plan[c], channel->o.order, channel->o.position, channel->next_step);
@@ -389,12 +399,13 @@ static int
 send_on(hp_channel *channel)
 {
     hp_slot *slot = slot_of(channel, channel->sent);
+    int sends = (slot->step.flags & HP_STEP_SEND) != 0;
     if (channel->sent == channel->worked || slot->failed)
         return 0;
-    if (slot->step.flags & HP_STEP_SEND) {
+    if (((sends && !slot->place.forward) || slot->place.held) && !poll_commands(channel, slot))
+        return 0;
+    if (sends) {
         hp_frame frame = frame_of(channel, slot, slot->step_in_work, slot->step.send_first);
-        if (!slot->place.forward && !poll_commands(channel, slot))
-            return 0;
         slot->send_link = slot->step.flags & HP_STEP_EXCHANGE ? hp_channel_to(channel, slot->step.to)
                                                               : hp_channel_out(channel, slot->step.to);
         if (!slot->send_link) {
@@ -534,7 +545,7 @@ hp_channel_settled(const hp_channel *channel, const hoop_work *work)
 {
     int settled = 1;
     for (uint64_t i = channel->retired; i < channel->admitted; i++) {
-        const hp_slot *slot = &channel->slot[i % channel->o.window];
+        const hp_slot *slot = &channel->slot[i % HP_WINDOW_MAX];
         if (slot->work == work && !commands_done(channel, slot))
             settled &= hp_slot_queue(channel, slot)->ops->status(hp_slot_queue(channel, slot), NULL) != HOOP_SUCCESS;
     }
@@ -552,14 +563,14 @@ hp_channel_drain(const hp_channel *channel)
 int
 hp_channel_awaits_stream(const hp_channel *channel)
 {
-    const hp_slot *slot = &channel->slot[channel->worked % channel->o.window];
+    const hp_slot *slot = &channel->slot[channel->worked % HP_WINDOW_MAX];
     return channel->worked < channel->received && slot->work->mark && !slot->work->reached;
 }
 
 hp_oldest_step
 hp_channel_oldest(const hp_channel *channel)
 {
-    const hp_slot *slot = &channel->slot[channel->retired % channel->o.window];
+    const hp_slot *slot = &channel->slot[channel->retired % HP_WINDOW_MAX];
     if (channel->retired == channel->admitted)
         return (hp_oldest_step){.awaited = {HP_WAIT_NONE, -1}};
     hp_oldest_step s = {slot->work, slot->step_in_work, slot->work->plan[channel->o.index].steps, {HP_WAIT_DEVICE, -1}};

@@ -24,9 +24,9 @@ request_of(hp_kind kind, const void *send, void *recv, size_t count, hoop_dtype 
 {
     hp_request r = {.send = send, .recv = recv};
     r.call.kind = (uint8_t)kind;
-    /* an enum from a caller may hold anything: what does not fit a byte is as unknown as 255 */
+    /* an enum from a caller may hold anything: what does not fit its bits is as unknown as the greatest that does */
     r.call.dtype = (unsigned)dtype < 255 ? (uint8_t)dtype : 255;
-    r.call.op = (unsigned)op < 255 ? (uint8_t)op : 255;
+    r.call.op = (unsigned)op < 127 ? (uint8_t)op : 127;
     r.call.root = root;
     r.call.count = count;
     return r;
@@ -90,6 +90,7 @@ check(hoop_comm *comm, hp_request *request)
     if (!comm || result != HOOP_SUCCESS)
         return result;
     hp_name_call(comm, &request->call);
+    request->in_rank_order = hp_config_number(&comm->config, HP_SET_order) == 1;
     result = hp_request_check(request, comm->rank, comm->size, &error);
     return result == HOOP_SUCCESS ? result : hp_entry_fail(comm, &error);
 }

@@ -19,8 +19,9 @@ enum { HP_TIMES_WORDS = 6 };         /* that any thread may read of hp_call_time
 
 typedef struct hp_counters {
     hp_count messages, bytes[2]; /* messages that ended well; payload received, and sent */
-    hp_count ended;              /* when the last operation ended; 0: one is in progress, or there was none */
-    hp_stopwatch inside;         /* operations were in progress */
+    hp_count plan;  /* of the last collective that ended well: 2 (1 + its algorithm), and 1 if in rank order; 0: none */
+    hp_count ended; /* when the last operation ended; 0: one is in progress, or there was none */
+    hp_stopwatch inside; /* operations were in progress */
     hp_stopwatch waited[HP_WAITS];
     hp_stopwatch *waited_for; /* by rank; NULL before the ring is known */
     int ranks;

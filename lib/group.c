@@ -21,10 +21,10 @@ static _Thread_local struct {
     hoop_result result;    /* first argument error inside, */
     hp_call call;          /* the call that it is of, */
     hoop_error error;
-    uint64_t small;                                  /* bytes of an allreduce that is fused with others like it */
-    hoop_work *messages;                             /* all messages of the group; NULL: there are none */
-    hoop_work *head, *tail;                          /* queued works, in the order of their first calls */
-    hoop_work *alike[HP_DTYPES][HP_OPS][HP_DEVICES]; /* the one that small allreduces of a type and operation join */
+    uint64_t small;                                     /* bytes of an allreduce that is fused with others like it */
+    hoop_work *messages;                                /* all messages of the group; NULL: there are none */
+    hoop_work *head, *tail;                             /* queued works, in the order of their first calls */
+    hoop_work *alike[2][HP_DTYPES][HP_OPS][HP_DEVICES]; /* the one that small allreduces of a type and operation join */
 } group;
 
 const hoop_comm *
@@ -47,7 +47,8 @@ alike(const hp_call *call, int device)
 {
     if (call->kind != HP_ALLREDUCE || call->count * hp_dtype_size((hoop_dtype)call->dtype) > group.small)
         return NULL;
-    return &group.alike[hp_dtype_index((hoop_dtype)call->dtype)][hp_op_index((hoop_op)call->op)][device];
+    unsigned dtype = hp_dtype_index((hoop_dtype)call->dtype), op = hp_op_index((hoop_op)call->op);
+    return &group.alike[call->ordered][dtype][op][device];
 }
 
 /* A tensor directly behind the last one, in both arrays, extends that segment. */

@@ -26,6 +26,8 @@ count(hoop_comm *comm, const hoop_work *work)
     atomic_fetch_add_explicit(&comm->completed, (uint64_t)work->calls, memory_order_relaxed);
     if (work->message_count > 0)
         hp_count_add(&comm->counters.messages, work->message_count);
+    if (work->channels > 0)
+        hp_count_set(&comm->counters.plan, 2 * (1 + (uint64_t)work->plan[0].algorithm) + work->call.ordered);
 }
 
 void

@@ -114,7 +114,48 @@ place_staged(const hp_plan *plan, const hp_step *step)
         add(&p, copy(in_at(step), stage, plan->count));
         p.forward = 0;
     }
-    p.fold = (step->flags & HP_STEP_REDUCE) != 0 && plan->count > 0;
+    if (step->flags & HP_STEP_REDUCE)
+        p.fold = (hp_fold){.count = plan->count,
+                           .own = stage,
+                           .dst = {{HP_RECVBUF, 0}},
+                           .destinations = 1,
+                           .ordered = plan->ordered,
+                           .stride = plan->count,
+                           .sums = plan->sums};
+    return p;
+}
+
+/* What is sent, received and summed; each through the stage where the host cannot address the user's memory. */
+static hp_placement
+place_allpairs(const hp_plan *plan, const hp_step *step, const hp_place_options *o)
+{
+    hp_placement p = {.forward = 1, .send = {HP_STAGE, step->stage_send}, .recv = {HP_STAGE, step->stage_recv}};
+    int loads = (step->flags & HP_STEP_LOAD) != 0, copies = (step->flags & HP_STEP_COPY) != 0;
+    int sums = (step->flags & HP_STEP_REDUCE) != 0, passes = o->direct && plan->kind == HP_ALLREDUCE;
+    if (loads && o->direct)
+        p.send = in_at(step);
+    else if (!loads && passes)
+        p.send = out_at(step);
+    if (copies && !sums && o->direct)
+        p.recv = out_at(step);
+    if (copies && !sums && !o->direct)
+        add(&p, copy(p.recv, out_at(step), step->recv_count));
+    if (loads && !o->direct)
+        add(&p, copy(in_at(step), p.send, step->send_count));
+    p.forward = p.tasks == 0 && !sums;
+    p.held = sums;
+    if (!sums)
+        return p;
+    p.fold = (hp_fold){.count = step->own.count,
+                       .own = {HP_SENDBUF, step->own.in},
+                       .ordered = plan->ordered,
+                       .vectors = step->stage_into,
+                       .stride = plan->part,
+                       .sums = plan->sums};
+    if (copies)
+        p.fold.dst[p.fold.destinations++] = (hp_spot){HP_RECVBUF, step->own.out};
+    if (!passes && (plan->kind == HP_ALLREDUCE || (plan->kind == HP_REDUCE && !copies)))
+        p.fold.dst[p.fold.destinations++] = (hp_spot){HP_STAGE, step->stage_into};
     return p;
 }
 
@@ -238,6 +279,8 @@ hp_place(const hp_plan *plan, const hp_step *step, const hp_place_options *o)
         return place_halves(plan, step);
     if (plan->algorithm == HP_ALG_DOUBLING)
         return place_doubling(plan, step, o);
+    if (plan->algorithm == HP_ALG_ALLPAIRS)
+        return place_allpairs(plan, step, o);
     if (step->flags & HP_STEP_STAGED)
         return place_staged(plan, step);
     if (receives && loads)

@@ -31,14 +31,27 @@ typedef struct hp_task {
 
 enum { HP_TASKS = 2 };
 
+/*
+ * A sum over all n ranks' vectors: the own one, and those in the stage, where the one of the rank at distance d back
+ * begins at vectors + d * stride. By ring position or, if `ordered`, by rank; then what is narrower than float32 is
+ * summed in float32, at `sums` in the stage, and rounded once.
+ */
+typedef struct hp_fold {
+    uint64_t count; /* 0: nothing is summed */
+    hp_spot own, dst[2];
+    int destinations, ordered;
+    uint64_t vectors, stride, sums;
+} hp_fold;
+
 typedef struct hp_placement {
     hp_spot recv, send;
     int forward; /* the bytes go on as received: sending need not await the commands */
+    int held;    /* later steps send what the commands make: nothing is sent before those are done */
     int settled; /* the commands overwrite what earlier steps send: not before all of those have retired */
     int unfold;  /* halves: the n gathered parts go from the stage to recvbuf */
-    int fold;    /* spread: all n vectors of the stage are reduced into recvbuf at 0 */
     int tasks;
     hp_task task[HP_TASKS];
+    hp_fold fold; /* spread, all-pairs; after the tasks */
 } hp_placement;
 
 typedef struct hp_place_options {

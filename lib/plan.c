@@ -25,15 +25,16 @@ enum {
 const char *
 hp_algorithm_name(hp_algorithm algorithm)
 {
-    static const char *const names[] = {"local",   "ring",  "chain-out", "chain-in", "gather",
-                                        "scatter", "pairs", "halves",    "doubling", "spread"};
+    static const char *const names[] = {"local", "ring",   "chain-out", "chain-in", "gather", "scatter",
+                                        "pairs", "halves", "all-pairs", "doubling", "spread"};
     return names[algorithm];
 }
 
 int
 hp_algorithm_is_staged(hp_algorithm algorithm)
 {
-    return algorithm == HP_ALG_SPREAD || algorithm == HP_ALG_DOUBLING || algorithm == HP_ALG_HALVES;
+    return algorithm == HP_ALG_SPREAD || algorithm == HP_ALG_DOUBLING || algorithm == HP_ALG_HALVES ||
+           algorithm == HP_ALG_ALLPAIRS;
 }
 
 uint64_t
@@ -58,6 +59,13 @@ part_of(uint64_t count, uint64_t n, uint64_t elem)
     return ceil_div(ceil_div(count, n), line) * line;
 }
 
+/* Bytes of an element of a sum in rank order: what is narrower than float32 is summed as that. */
+static uint64_t
+sum_bytes(uint64_t elem)
+{
+    return elem < sizeof(float) ? sizeof(float) : elem;
+}
+
 static int
 is_blocked(hp_kind kind)
 {
@@ -73,6 +81,9 @@ fits_spread(const hp_call *call, int size, const hp_plan_options *options)
         return 1;
     if (most > options->stage_bytes / (uint32_t)size)
         most = options->stage_bytes / (uint32_t)size;
+    if (call->ordered &&
+        call->count > (options->stage_bytes - CACHE_LINE) / ((uint64_t)size * bytes + sum_bytes(bytes)))
+        return 0;
     return call->kind == HP_ALLREDUCE && options->spread_bytes && call->count <= most / bytes;
 }
 
@@ -82,7 +93,7 @@ fits_doubling(const hp_call *call, int size, const hp_plan_options *options)
 {
     uint64_t bytes = hp_dtype_size((hoop_dtype)call->dtype), rounds = hp_plan_rounds(size);
     uint64_t most = options->spread_bytes / rounds;
-    if (size & (size - 1))
+    if (size & (size - 1) || call->ordered)
         return 0;
     if (call->kind == HP_BARRIER)
         return 1;
@@ -98,7 +109,8 @@ static int
 fits_halves(const hp_call *call, int size, const hp_plan_options *options)
 {
     uint64_t elem = hp_dtype_size((hoop_dtype)call->dtype), n = (uint64_t)size;
-    if (call->kind != HP_ALLREDUCE || size < HALVES_LEAST || call->count > options->halves_bytes / elem)
+    if (call->kind != HP_ALLREDUCE || call->ordered || size < HALVES_LEAST ||
+        call->count > options->halves_bytes / elem)
         return 0;
     return part_of(call->count, n, elem) * elem <= HALVES_PART &&
            (3 * n - 1) * part_of(call->count, n, elem) * elem <= options->stage_bytes;
@@ -115,6 +127,8 @@ pick_algorithm(const hp_call *call, int size, const hp_plan_options *options)
         return HP_ALG_SPREAD;
     if (fits_halves(call, size, options))
         return HP_ALG_HALVES;
+    if (call->ordered)
+        return HP_ALG_ALLPAIRS;
     switch ((hp_kind)call->kind) {
     case HP_BROADCAST: return HP_ALG_CHAIN_OUT;
     case HP_REDUCE: return HP_ALG_CHAIN_IN;
@@ -131,7 +145,7 @@ hp_plan_channels(const hp_call *call, int size, const hp_plan_options *options)
     uint64_t bytes = call->count * hp_dtype_size((hoop_dtype)call->dtype);
     uint64_t useful = bytes / CHANNEL_BYTES / (hp_kind_has_counts(call->kind) ? (uint64_t)size : 1);
     hp_algorithm algorithm = pick_algorithm(call, size, options);
-    if (algorithm == HP_ALG_LOCAL || hp_algorithm_is_staged(algorithm) || useful < 1)
+    if (algorithm == HP_ALG_LOCAL || useful < 1 || (hp_algorithm_is_staged(algorithm) && algorithm != HP_ALG_ALLPAIRS))
         return 1;
     return useful < options->channels ? (uint32_t)useful : options->channels;
 }
@@ -189,6 +203,33 @@ cut_ring(hp_plan *plan, const hp_plan_options *options)
     plan->rows = plan->kind == HP_ALLREDUCE ? 2 * (uint32_t)n - 1 : (uint32_t)n;
 }
 
+/*
+ * Loops of the all-pairs, and the parts that the stage has room for: see schedule.c. S is n - 1, so that a rank sends to
+ * all others before it needs anything from them.
+ */
+static void
+cut_allpairs(hp_plan *plan, const hp_plan_options *options)
+{
+    uint64_t n = (uint64_t)plan->size, line = CACHE_LINE / plan->elem, parts = plan->block ? 1 : n, rooms = 6 * n - 4;
+    uint64_t most = (options->stage_bytes - CACHE_LINE) / (rooms * plan->elem + sum_bytes(plan->elem));
+    int gathers = plan->kind == HP_ALLREDUCE || plan->kind == HP_REDUCE;
+    if (most > options->slice_bytes / plan->elem)
+        most = options->slice_bytes / plan->elem;
+    if (most > line)
+        most = most / line * line;
+    plan->grain = most >= line && ceil_div(plan->count, parts) >= 16 * line ? (uint32_t)line : 1;
+    plan->loops = ceil_div(ceil_div(plan->count, plan->grain), parts * (most / plan->grain));
+    if (plan->loops == 0)
+        plan->loops = 1;
+    plan->part = most;
+    plan->slices = (uint32_t)n - 1;
+    plan->sums = ceil_div(rooms * most, line) * line;
+    plan->window = gathers ? 2 * plan->slices : plan->slices + 1;
+    if (plan->window > HP_ORDERED_MOST)
+        plan->window = HP_ORDERED_MOST;
+    plan->steps = (gathers ? 2 * plan->loops + 3 : plan->loops + 1) * plan->slices;
+}
+
 static void
 cut_rows(hp_plan *plan, const hp_plan_options *options)
 {
@@ -199,7 +240,11 @@ cut_rows(hp_plan *plan, const hp_plan_options *options)
     switch (plan->algorithm) {
     case HP_ALG_RING: cut_ring(plan, options); break;
     case HP_ALG_LOCAL: plan->rows = 1; break;
-    case HP_ALG_SPREAD: plan->rows = hp_plan_rounds(plan->size) + 1; break;
+    case HP_ALG_SPREAD:
+        plan->rows = hp_plan_rounds(plan->size) + 1;
+        plan->sums = part_of(n * plan->count, 1, plan->elem);
+        break;
+    case HP_ALG_ALLPAIRS: cut_allpairs(plan, options); break;
     case HP_ALG_DOUBLING:
         plan->rows = hp_plan_rounds(plan->size) + 1;
         plan->exchanges = n > 2 || plan->count <= EXCHANGE_TWO / plan->elem;
@@ -245,6 +290,7 @@ hp_plan_make(hp_plan *plan, const hp_call *call, const hp_block *blocks, const i
     *plan = (hp_plan){.algorithm = pick_algorithm(call, size, options), .kind = (hp_kind)call->kind, .size = size};
     plan->root = hp_kind_is_rooted(plan->kind) ? position_of(call->root, order) : -1;
     plan->elem = (uint32_t)hp_dtype_size((hoop_dtype)call->dtype);
+    plan->ordered = call->ordered;
     plan->normalize = size == 1 && hp_kind_reduces(plan->kind) && call->dtype == HOOP_BOOL;
     plan->grain = 1;
     plan->channel = channel;
@@ -255,7 +301,8 @@ hp_plan_make(hp_plan *plan, const hp_call *call, const hp_block *blocks, const i
     plan->block = is_blocked(plan->kind) ? total : 0;
     plan->count = hp_plan_share(plan, total, &plan->begin);
     cut_rows(plan, options);
-    plan->steps = plan->loops * plan->rows * plan->slices;
+    if (plan->algorithm != HP_ALG_ALLPAIRS)
+        plan->steps = plan->loops * plan->rows * plan->slices;
     if (plan->algorithm == HP_ALG_CHAIN_OUT || plan->algorithm == HP_ALG_CHAIN_IN)
         plan->steps = plan->loops + plan->rows - 1;
 }

@@ -19,9 +19,12 @@ typedef enum hp_algorithm {
     HP_ALG_SCATTER,   /* blocks flow from the root, the farthest first */
     HP_ALG_PAIRWISE,  /* alltoall: each block goes straight to its rank over a chord */
     HP_ALG_HALVES,    /* allreduce of middle size: reduce-scatter and all-gather in log2 n rounds each over chords */
+    HP_ALG_ALLPAIRS,  /* reductions in rank order: each rank gets its part of every vector, and hands out the result */
     HP_ALG_DOUBLING,  /* small allreduce of 2^k ranks: whole sums, of twice as many ranks after each round */
     HP_ALG_SPREAD     /* small allreduce and barrier: whole vectors by dissemination over chords */
 } hp_algorithm;
+
+enum { HP_ORDERED_MOST = 64 }; /* ranks of a reduction in rank order: a window has so many steps */
 
 typedef struct hp_plan_options {
     uint32_t slice_bytes;  /* a slot's size: the largest slice */
@@ -45,11 +48,15 @@ typedef struct hp_plan {
     uint32_t channel, channels; /* this one, of so many */
     uint64_t begin;  /* first element of this channel's share of the vector (of every block, where blocked) */
     uint64_t count;  /* elements of that share */
-    uint64_t part;   /* halves: elements of one of the n parts, the last ones may be short or empty */
+    uint64_t part;   /* halves: elements of one of the n parts, the last ones may be short or empty; all-pairs: room of
+                        a part in the stage */
+    uint64_t sums;   /* in rank order: where sums lie in the stage until they are whole, in the type they are made in */
+    uint32_t window; /* steps in progress at once; 0: as many as the channel has slots */
     int exchanges;   /* doubling: partners share a connection, and no rank announces itself */
     uint64_t loops;  /* turns of the ring */
     uint32_t rows;   /* rows of one loop */
     uint32_t slices; /* S: slices of a chunk */
+    int ordered;     /* the ranks' elements are combined in rank order */
     int normalize;   /* a ring of one reduces bools: it makes 0 or 1 of each */
     uint64_t steps;  /* loops * rows * slices; equal on all ranks */
 } hp_plan;

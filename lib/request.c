@@ -6,7 +6,9 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "lib/blocks.h"
+#include "lib/plan.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -188,12 +190,32 @@ check_options(const hp_request *r, hoop_error *error)
         return HOOP_SUCCESS;
     if (r->options->size < sizeof(r->options->size) || r->options->size > OPTIONS_MOST)
         return refuse(error, "options->size must be sizeof(hoop_call_options)");
-    for (size_t i = sizeof(*r->options); i < r->options->size; i++)
+    for (size_t i = offsetof(hoop_call_options, reserved); i < r->options->size; i++)
         if (bytes[i])
             return hp_err_set(error, HOOP_ERR_UNSUPPORTED,
                               "byte %zu of the options is not 0, but this version (%s) knows no such option", i,
                               PACKAGE_VERSION);
     return HOOP_SUCCESS;
+}
+
+/* Integers and bools are the same in any order, and so is the data of one rank. */
+static hoop_result
+check_order(hp_request *r, int size, hoop_error *error)
+{
+    hoop_order order = HOOP_ORDER_SETTING;
+    if (r->options && r->options->size >= offsetof(hoop_call_options, order) + sizeof(order))
+        order = r->options->order;
+    if ((unsigned)order > HOOP_ORDER_RANK)
+        return refuse(error, "unknown options->order; see hoop_order in hoop.h");
+    if (order == HOOP_ORDER_SETTING && r->in_rank_order)
+        order = HOOP_ORDER_RANK;
+    r->call.ordered = order == HOOP_ORDER_RANK && size > 1 && hp_kind_reduces(r->call.kind) &&
+                      hp_dtype_is_float((hoop_dtype)r->call.dtype);
+    if (!r->call.ordered || size <= HP_ORDERED_MOST)
+        return HOOP_SUCCESS;
+    return hp_err_set(error, HOOP_ERR_UNSUPPORTED,
+                      "a reduction in rank order (setting order) is for at most %d ranks, and the communicator has %d",
+                      HP_ORDERED_MOST, size);
 }
 
 static hoop_result
@@ -203,6 +225,8 @@ check(hp_request *r, int rank, int size, hoop_error *error)
     hoop_result result = check_numbers(r, elem, size, error);
     if (result == HOOP_SUCCESS)
         result = check_options(r, error);
+    if (result == HOOP_SUCCESS)
+        result = check_order(r, size, error);
     if (result == HOOP_SUCCESS && hp_kind_has_counts(r->call.kind))
         result = check_counts(r, elem, rank, size, error);
     if (result != HOOP_SUCCESS)

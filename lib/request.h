@@ -19,6 +19,7 @@ typedef struct hp_request {
     void *recv;
     const size_t *counts, *displs;    /* of kinds with counts: `size` entries each, the caller's; displs may be NULL */
     const hoop_call_options *options; /* NULL: none */
+    int in_rank_order;                /* the setting; the check sets call.ordered by it and by the options */
     int in_place;                     /* set by hp_request_check */
 } hp_request;
 

@@ -34,6 +34,16 @@
  *     s(k) = ceil(n / 2^k). The vector lies in the stage as parts R[i] = part (r + i) mod n. Row 0 loads, announces;
  *     row k = 1 ... L sends R[s(k) ... s(k-1)-1] s(k) further, the next row adds it to R[0 ...]; so row L+1 completes
  *     part r, B[0]. Rows L+1 ... 2L send B[0 ...] on over the skips in reverse, B[i] = part (r - i) mod n.
+ * ALL-PAIRS: reductions in rank order. Position q owns part q of each block, and sums it when it has it from all ranks.
+ *     S = n - 1: step k of a row deals with the ranks D(k) further and D(k) back, as in PAIRS.
+ *     allreduce, reduce: row 2t     LOAD SEND: each owner its part of block t      RECV COPY: results of block t - 2
+ *                        row 2t + 1 RECV: the own part of block t, from all        SEND: the own result of block t - 1
+ *       The first step of row 2t + 1 sums the part of block t - 1: REDUCE DIVIDE, and COPY if the result goes to recvbuf.
+ *       Of a reduce only the root gets results.
+ *     reduce_scatter: row t LOAD SEND: block t; RECV: the own part of block t - 1, which the last step sums.
+ *   The stage has rooms for a part each: twice n for parts to be summed, by distance (the own result takes room 0), then
+ *   2 S for what is sent and 2 S for results, where the host cannot address the user's memory. A window of 2 S steps (a
+ *   reduce_scatter: S + 1) keeps every room until its last reader has retired.
  *
  * In the chains, GATHER and SCATTER a rank whose row 0 has nothing to send announces itself with an empty frame.
  */
@@ -64,14 +74,14 @@ inner(range outer, uint64_t parts, uint64_t k, uint32_t grain)
     return (range){outer.at + r.at, r.count};
 }
 
-/* Slice `slice` of chunk `chunk` in loop `loop`, relative to the vector's (blocked: the block's) first element. */
+/* Slice `slice` of `slices` of chunk `chunk` in loop `loop`, from the vector's (blocked: the block's) first element. */
 static range
-ring_slice(const hp_plan *plan, uint64_t loop, int chunk, uint32_t slice)
+slice_of(const hp_plan *plan, uint64_t loop, int chunk, uint32_t slices, uint32_t slice)
 {
     range r = part(plan->count, plan->loops, loop, plan->grain);
     if (!plan->block)
         r = inner(r, (uint64_t)plan->size, (uint64_t)chunk, plan->grain);
-    r = inner(r, plan->slices, slice, plan->grain);
+    r = inner(r, slices, slice, plan->grain);
     r.at += plan->begin;
     return r;
 }
@@ -125,7 +135,7 @@ ring_step(const hp_plan *plan, const int *order, int position, uint64_t i)
     int gathers = plan->kind == HP_ALLGATHER || plan->kind == HP_ALLGATHERV;
     uint32_t j = gathers ? row + (uint32_t)n - 1 : row;
     int chunk = wrap((int64_t)position - 1 - (int64_t)j, n), last = row == plan->rows - 1;
-    range r = ring_slice(plan, loop, chunk, slice);
+    range r = slice_of(plan, loop, chunk, plan->slices, slice);
     if (plan->blocks)
         r = shortened(plan, r, order[chunk]);
     hp_step step = {.from = 1, .to = 1, .in = r.at, .out = r.at};
@@ -320,6 +330,70 @@ doubling_step(const hp_plan *plan, int position, uint64_t i)
     return step;
 }
 
+/* The part of an owner, at its position, in a block. */
+static hp_own
+owned(const hp_plan *plan, const int *order, uint64_t block, int owner)
+{
+    range r = slice_of(plan, block, owner, 1, 0);
+    if (plan->blocks)
+        r = shortened(plan, r, order[owner]);
+    return (hp_own){plan->block ? r.at + block_at(plan, order[owner]) : r.at, r.at, r.count};
+}
+
+static hp_step
+allpairs_step(const hp_plan *plan, const int *order, int position, uint64_t i)
+{
+    uint64_t s = plan->slices, row = i / s, k = i % s, none = plan->loops, n = (uint64_t)plan->size;
+    int distance = hp_pair_distance(plan->size, (uint32_t)k);
+    int to = wrap((int64_t)position + distance, plan->size), from = wrap((int64_t)position - distance, plan->size);
+    int gathers = plan->kind == HP_ALLREDUCE || plan->kind == HP_REDUCE, odd = row % 2 == 1;
+    /* blocks; what is below 0 wraps round and is none, too */
+    uint64_t given = gathers ? (odd ? none : row / 2) : row, taken = gathers ? (odd ? row / 2 : none) : row - 1;
+    uint64_t handed = gathers && odd ? row / 2 - 1 : none, collected = gathers && !odd ? row / 2 - 2 : none;
+    uint64_t summed = gathers ? (k == 0 ? handed : none) : (k == s - 1 ? taken : none);
+    hp_step step = {.flags = HP_STEP_STAGED, .from = distance, .to = distance};
+    if (given < plan->loops) {
+        hp_own part = owned(plan, order, given, to);
+        step.flags |= part.count > 0 || i == 0 ? HP_STEP_LOAD | HP_STEP_SEND : 0;
+        step.in = part.in;
+        step.send_count = part.count;
+        step.send_first = given == 0;
+        step.stage_send = (2 * n + i % (2 * s)) * plan->part;
+    }
+    if (handed < plan->loops && (plan->kind == HP_ALLREDUCE || to == plan->root)) {
+        hp_own part = owned(plan, order, handed, position);
+        step.flags |= part.count > 0 ? HP_STEP_SEND : 0;
+        step.out = part.out;
+        step.send_count = part.count;
+        step.send_first = handed == 0 && k > 0 && owned(plan, order, 0, to).count == 0;
+        step.stage_send = handed % 2 * n * plan->part;
+    }
+    if (taken < plan->loops) {
+        hp_own part = owned(plan, order, taken, position);
+        step.flags |= part.count > 0 || i == s ? HP_STEP_RECV : 0;
+        step.recv_count = part.count;
+        step.recv_first = taken == 0;
+        step.stage_recv = (taken % 2 * n + (uint64_t)distance) * plan->part;
+    }
+    if (collected < plan->loops && (plan->kind == HP_ALLREDUCE || position == plan->root)) {
+        hp_own part = owned(plan, order, collected, from);
+        step.flags |= part.count > 0 ? HP_STEP_RECV | HP_STEP_COPY : 0;
+        step.out = part.out;
+        step.recv_count = part.count;
+        step.recv_first = collected == 0 && k > 0 && owned(plan, order, 0, position).count == 0;
+        step.stage_recv = (2 * n + 2 * s + i % (2 * s)) * plan->part;
+    }
+    if (summed < plan->loops) {
+        step.own = owned(plan, order, summed, position);
+        if (step.own.count > 0)
+            step.flags |= HP_STEP_REDUCE | HP_STEP_DIVIDE;
+        if (step.own.count > 0 && (plan->kind != HP_REDUCE || position == plan->root))
+            step.flags |= HP_STEP_COPY;
+        step.stage_into = summed % 2 * n * plan->part;
+    }
+    return step;
+}
+
 static uint64_t
 skip(int n, uint32_t k)
 {
@@ -416,6 +490,7 @@ hp_schedule_at(const hp_plan *plan, const int *order, int position, uint64_t i)
     case HP_ALG_DOUBLING: return doubling_step(plan, position, i);
     case HP_ALG_HALVES: return finish(halves_step(plan, position, i), plan, i);
     case HP_ALG_PAIRWISE: return finish(pairwise_step(plan, order, position, i), plan, i);
+    case HP_ALG_ALLPAIRS: return allpairs_step(plan, order, position, i);
     case HP_ALG_RING: return finish(ring_step(plan, order, position, i), plan, i);
     default: break;
     }

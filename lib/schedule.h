@@ -29,22 +29,26 @@ enum {
     HP_STEP_GATHERED = 256,  /* halves: all parts are in the stage, they go to recvbuf */
     HP_STEP_LEFT = 512,      /* doubling: what is received is the left operand of the reduction */
     HP_STEP_EXCHANGE = 1024, /* doubling: both ranks send and receive; one connection serves both directions */
-    HP_STEP_STAGED = 128     /* spread, doubling, halves: bytes live in the gather buffer */
+    HP_STEP_STAGED = 128     /* spread, doubling, halves, all-pairs: bytes live in the gather buffer */
 };
+
+/* One rank's elements: where they begin in sendbuf and in recvbuf. */
+typedef struct hp_own {
+    uint64_t in, out, count;
+} hp_own;
 
 typedef struct hp_step {
     uint16_t flags;
     uint8_t recv_first, send_first; /* the operation's first frame on that link: it carries the whole call */
     int from, to;                   /* distances on the ring, 1 ... n-1 */
     uint64_t recv_count, send_count;
-    uint32_t came, had; /* a reduction: ranks whose data is in what is received, and in what is here */
-    uint32_t round;     /* halves: of this round, 1 ... L; came and had are hp_halves_ranks of each part */
-    uint64_t in, out;   /* element offsets in sendbuf and recvbuf */
-    struct {
-        uint64_t in, out, count;
-    } own;
-    uint64_t stage_send; /* halves, doubling: sends begin here in the stage */
-    uint64_t stage_into; /* halves: a reduction's result, or the loaded vector's beginning, goes here */
+    uint32_t came, had;  /* a reduction: ranks whose data is in what is received, and in what is here */
+    uint32_t round;      /* halves: of this round, 1 ... L; came and had are hp_halves_ranks of each part */
+    uint64_t in, out;    /* element offsets in sendbuf and recvbuf */
+    hp_own own;          /* all-pairs: the part that this rank sums */
+    uint64_t stage_send; /* halves, doubling, all-pairs: sends begin here in the stage */
+    uint64_t stage_into; /* halves: a reduction's result, or the loaded vector's beginning, goes here; all-pairs: the
+                            parts to be summed begin here, by the distance of the rank that they come from */
     uint64_t stage_recv; /* element offset in the gather buffer of what is received; a spread's sends start at 0 */
 } hp_step;
 

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+enum { FOLD_PIECE = 2048 }; /* elements */
+
 /* There is a piece for every step in the window. */
 static uint8_t *
 memory(hp_channel *channel, hp_slot *slot)
@@ -113,21 +115,69 @@ run_pieces(hp_channel *channel, hp_slot *slot, const hp_task *task)
     }
 }
 
-/* All n vectors of the stage into recvbuf, in ring order, so that every rank computes the same bits. */
-static void
-fold(hp_channel *channel, hp_slot *slot)
+static hp_operand
+operand_at(hp_channel *channel, hp_slot *slot, hp_spot spot, uint64_t at, uint64_t *count)
 {
-    const hp_plan *plan = &slot->work->plan[channel->o.index];
-    int n = channel->o.size, r = channel->o.position;
-    for (int q = 1; q < n; q++) {
-        uint64_t index = (uint64_t)((r - q + n) % n) * plan->count;
-        hp_task task = {.sources = 2, .destinations = 1, .divide = q == n - 1, .count = plan->count};
-        task.ranks[0] = (uint32_t)q;
-        task.ranks[1] = 1;
-        task.src[0] = q == 1 ? (hp_spot){HP_STAGE, (uint64_t)r * plan->count} : (hp_spot){HP_RECVBUF, 0};
-        task.src[1] = (hp_spot){HP_STAGE, index};
-        task.dst[0] = (hp_spot){HP_RECVBUF, 0};
-        run_task(channel, slot, &task);
+    uint64_t run = UINT64_MAX;
+    spot.at += at;
+    hp_operand operand = {.ptr = hp_slot_address(channel, slot, spot, &run)};
+    *count = least(*count, run);
+    return operand;
+}
+
+/*
+ * The q-th operand of a sum: this rank's own vector, or one that has come. Numbers are ring positions or, in rank order,
+ * ranks.
+ */
+static hp_operand
+vector(hp_channel *channel, hp_slot *slot, const hp_fold *f, int q, uint64_t at, hp_operand own)
+{
+    int n = channel->o.size, position = q;
+    uint64_t run = UINT64_MAX;
+    while (f->ordered && channel->o.order[position] != q)
+        position = (position + 1) % n;
+    int distance = (channel->o.position - position + n) % n;
+    if (distance == 0)
+        return own;
+    hp_spot spot = {HP_STAGE, f->vectors + (uint64_t)distance * f->stride};
+    hp_operand operand = operand_at(channel, slot, spot, at, &run);
+    operand.wire = own.wire;
+    return operand;
+}
+
+/*
+ * All n vectors, one after the other, so that every rank computes the same bits. On the host piece by piece: a sum stays
+ * in the nearest cache until it is whole.
+ */
+static void
+fold(hp_channel *channel, hp_slot *slot, const hp_fold *f)
+{
+    const hoop_work *work = slot->work;
+    hoop_dtype dtype = (hoop_dtype)work->call.dtype;
+    int n = channel->o.size, widens = f->ordered && hp_narrow_index(dtype) >= 0, weighs = !f->ordered && is_mean(work);
+    for (uint64_t at = 0, count; at < f->count && !slot->failed; at += count) {
+        hp_command command = {.elem = widens ? HOOP_FLOAT32 : dtype, .wire = dtype, .op = (hoop_op)work->call.op};
+        hp_operand dst[2] = {{0}}, sum, own;
+        count = least(f->count - at, work->device == 0 ? FOLD_PIECE : UINT64_MAX);
+        for (int k = 0; k < f->destinations; k++)
+            dst[k] = operand_at(channel, slot, f->dst[k], at, &count);
+        own = operand_at(channel, slot, f->own, at, &count);
+        sum = f->ordered ? operand_at(channel, slot, (hp_spot){HP_STAGE, f->sums}, 0, &count) : dst[0];
+        dst[0].wire = dst[1].wire = own.wire = widens;
+        command.count = (size_t)count;
+        command.sources = 2;
+        for (int q = 1; q < n && !slot->failed; q++) {
+            int last = q == n - 1;
+            command.src[0] = q == 1 ? vector(channel, slot, f, 0, at, own) : sum;
+            command.src[1] = vector(channel, slot, f, q, at, own);
+            command.dst[0] = last ? dst[0] : sum;
+            command.dst[1] = dst[1];
+            command.destinations = last ? f->destinations : 1;
+            command.divisor = last && command.op == HOOP_AVG && !weighs ? (uint32_t)n : 0;
+            if (weighs)
+                memcpy(command.ranks, (uint32_t[2]){(uint32_t)q, 1}, sizeof(command.ranks));
+            submit(channel, slot, &command);
+        }
     }
 }
 
@@ -154,8 +204,8 @@ hp_slot_work(hp_channel *channel, hp_slot *slot)
             run_pieces(channel, slot, &slot->place.task[i]);
         else
             run_task(channel, slot, &slot->place.task[i]);
-    if (slot->place.fold)
-        fold(channel, slot);
+    if (slot->place.fold.count > 0)
+        fold(channel, slot, &slot->place.fold);
     if (slot->place.unfold)
         unfold(channel, slot);
 }

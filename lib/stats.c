@@ -100,6 +100,10 @@ hp_stats_fill(hoop_comm *comm, hoop_stats *stats)
     stats->entered_ns = times.sum;
     stats->entered_error_ns = times.error;
     stats->shares_memory = (int32_t)hp_count_read(&c->shares);
+    uint64_t plan = hp_count_read(&c->plan);
+    stats->in_rank_order = (int32_t)(plan % 2);
+    snprintf(stats->algorithm, sizeof(stats->algorithm), "%s",
+             plan ? hp_algorithm_name((hp_algorithm)(plan / 2 - 1)) : "");
 }
 
 const char *

@@ -85,11 +85,13 @@ hp_placement
 hp_work_place(hoop_work *work, const hp_plan *plan, const hp_step *step)
 {
     hp_place_options options = work->place;
-    uint64_t count = step->recv_count > step->send_count ? step->recv_count : step->send_count;
-    if (step->flags & HP_STEP_STAGED) /* all its steps choose alike */
+    uint64_t at = step->out, count = step->recv_count > step->send_count ? step->recv_count : step->send_count;
+    if (step->flags & HP_STEP_STAGED) { /* all its steps choose alike */
+        at = plan->begin;
         count = plan->count;
+    }
     /* only allreduces are fused: their input and their result have the same tensors */
     if (work->segment_count > 1)
-        options.direct = options.direct && is_coarse(work, step->out, count);
+        options.direct = options.direct && is_coarse(work, at, count);
     return hp_place(plan, step, &options);
 }

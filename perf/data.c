@@ -302,11 +302,45 @@ range_of(const perf_pattern *p, size_t index)
     return range;
 }
 
+/* A rank's element of a mean; NaN and infinities, too. */
+static float
+mean_value(const perf_pattern *p, int rank, size_t index)
+{
+    int order = mean_order(p, rank, index), infinity = perf_order_of_infinity(p->type);
+    if (order == perf_order_of_nan(p->type))
+        return NAN;
+    if (infinity && (order == infinity || order == -infinity))
+        return order < 0 ? -INFINITY : INFINITY;
+    return (float)perf_value_at(p->type, order);
+}
+
+/* In rank order: the float32 sum, divided, and rounded once. */
+static perf_range
+ordered_mean(const perf_pattern *p, size_t index)
+{
+    int infinity = perf_order_of_infinity(p->type), order;
+    float sum = mean_value(p, 0, index);
+    uint16_t element = 0;
+    for (int rank = 1; rank < p->ranks; rank++)
+        sum += mean_value(p, rank, index);
+    sum /= (float)p->ranks;
+    if (isnan(sum)) {
+        order = perf_order_of_nan(p->type);
+    } else if (isinf(sum)) { /* 8-bit types saturate */
+        order = p->type->size == 1 ? perf_order_of_largest(p->type) : infinity;
+        order = sum < 0 ? -order : order;
+    } else {
+        perf_put_float(p->type, &element, (double)sum);
+        order = perf_order(p->type, &element);
+    }
+    return (perf_range){order, order};
+}
+
 void
 perf_pattern_range(const perf_pattern *p, perf_range *table, size_t entries)
 {
     for (size_t i = 0; i < entries; i++)
-        table[i] = range_of(p, i);
+        table[i] = p->ordered && p->ranks > 1 ? ordered_mean(p, i) : range_of(p, i);
 }
 
 /* --- the check --- */

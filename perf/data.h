@@ -17,6 +17,7 @@ typedef struct perf_pattern {
     const perf_type *type;
     int op; /* a hoop_op; -1 where data only moves */
     int ranks;
+    int ordered; /* the elements are combined in rank order: then small floats' means, too, are known to the bit */
     uint64_t seed;
 } perf_pattern;
 

@@ -140,6 +140,15 @@ time_side(perf_run *run, perf_task *t, const perf_call *call, perf_side *side)
     side->busbw = side->algbw * perf_coll_bus_factor(t->coll, run->ranks);
 }
 
+/* Whether the last collective has combined the ranks' elements in rank order. */
+static int
+is_ordered(perf_run *run)
+{
+    hoop_stats stats = {.size = sizeof(stats)};
+    perf_need(run, hoop_comm_stats(run->comm, &stats));
+    return stats.in_rank_order;
+}
+
 /* Runs with a pattern of its own each time, until one is wrong. */
 static void
 check_side(perf_run *run, const perf_task *t, const perf_call *call, int in_place, perf_side *side)
@@ -155,6 +164,7 @@ check_side(perf_run *run, const perf_task *t, const perf_call *call, int in_plac
         c->pattern.seed = ++run->seed;
         perf_check_fill(c);
         perf_need(run, t->coll->run(call));
+        c->pattern.ordered = is_ordered(run);
         side->wrong = perf_check_wrong(c);
         perf_need(run, hoop_allreduce(&side->wrong, &side->wrong, 1, HOOP_UINT64, HOOP_SUM, run->comm));
     }

@@ -7,7 +7,7 @@ RTLD_LOCAL: another libhoop in the process is another library.
 
 import ctypes
 import os
-from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 
 from . import __version__
@@ -64,6 +64,7 @@ DTYPES = {
 }
 
 OPS = {"sum": 0, "prod": 1, "max": 2, "min": 3, "avg": 4, "band": 64, "bor": 65, "bxor": 66}
+ORDERS = {"auto": 1, "rank": 2}
 
 SECRET_TEXT = 65
 SERVER_TEXT = 72
@@ -113,13 +114,15 @@ class Stats(ctypes.Structure):
         ("clock_offset_ns", c_int64),
         ("clock_error_ns", c_uint64),
         ("shares_memory", c_int32),
+        ("in_rank_order", c_int32),
+        ("algorithm", c_char * 16),
     ]
 
 
 class CallOptions(ctypes.Structure):
     """hoop_call_options."""
 
-    _fields_ = [("size", c_size_t)]
+    _fields_ = [("size", c_size_t), ("order", c_int), ("reserved", c_uint)]
 
 
 class Signal(ctypes.Structure):

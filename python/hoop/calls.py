@@ -7,7 +7,7 @@ The library cannot know how long an array of Python is, so its length is compare
 from operator import index
 from typing import Any, Optional
 
-from ._library import OPS
+from ._library import OPS, ORDERS
 from .arrays import View, name_of, numbers, placed, view
 
 # What the C function gets before the communicator; the arrays to keep; the caller's result; a stream, or None. A plain
@@ -21,6 +21,14 @@ def _op(op: str) -> int:
     number = OPS.get(op)
     if number is None:
         raise ValueError(f"op={op!r}: hoop has {', '.join(OPS)}")
+    return number
+
+
+def order(name: str) -> int:
+    """A hoop_order."""
+    number = ORDERS.get(name) if isinstance(name, str) else None
+    if number is None:
+        raise ValueError(f"order={name!r}: hoop has {', '.join(ORDERS)}")
     return number
 
 

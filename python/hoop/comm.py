@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Callable, Optional, Sequence
 
 from . import calls, ending, interrupt
-from ._library import ADDRESS_TEXT, ANY_RANK, BUSY, FORKED, IN_PROGRESS, INVALID_ARGUMENT, INVALID_USAGE, Signal, lib
+from ._library import ADDRESS_TEXT, ANY_RANK, BUSY, FORKED, IN_PROGRESS, INVALID_ARGUMENT, INVALID_USAGE, CallOptions, Signal, lib
 from ._library import Stats as _StatsStruct
 from .bell import DONE
 from .calls import Call, whole
@@ -238,10 +238,28 @@ class Comm:
         return self._run(_ALLREDUCE, calls.allreduce(x, op, out, dtype), stream)
 
     def iallreduce(
-        self, x: Array, op: str = "sum", out: Optional[Array] = None, *, dtype: Optional[str] = None
+        self,
+        x: Array,
+        op: str = "sum",
+        out: Optional[Array] = None,
+        *,
+        dtype: Optional[str] = None,
+        order: Optional[str] = None,
     ) -> Work:
-        """allreduce() that does not wait."""
-        return self._start(_ALLREDUCE, calls.allreduce(x, op, out, dtype))
+        """allreduce() that does not wait.
+
+        order: in which order the elements of the ranks are combined: "auto" or "rank", see hoop_allreduce(3); None: as
+        the setting "order" says. The same on all ranks.
+        """
+        call = calls.allreduce(x, op, out, dtype)
+        if order is None:
+            return self._start(_ALLREDUCE, call)
+        options = CallOptions(ctypes.sizeof(CallOptions), calls.order(order), 0)
+
+        def start(*arguments: Any) -> int:
+            return int(lib.hoop_iallreduce_with(*arguments[:-1], byref(options), arguments[-1]))
+
+        return self._start((_ALLREDUCE[0], start, _ALLREDUCE[2]), call)
 
     def reduce_scatter(
         self, x: Array, out: Array, op: str = "sum", *, dtype: Optional[str] = None, stream: Optional[int] = None

@@ -14,7 +14,8 @@ class Stats:
     """What a rank knows of its operations and waits; hoop_comm_stats(3) defines every figure. Times are nanoseconds.
 
     Those of the present: outside_ns, slowest_rank (-1: none), rtt_us, delivery_rate, clock_offset_ns, clock_error_ns
-    (None: the clocks were not compared), shares_memory (data to the next rank passes through memory). All others count since the communicator was made.
+    (None: the clocks were not compared), shares_memory (data to the next rank passes through memory), in_rank_order and
+    algorithm (of the collective that ended last). All others count since the communicator was made.
     """
 
     operations: int
@@ -38,6 +39,8 @@ class Stats:
     clock_offset_ns: int
     clock_error_ns: Optional[int]
     shares_memory: bool
+    in_rank_order: bool
+    algorithm: str
 
 
 def stats_of(struct: _Struct) -> Stats:
@@ -45,5 +48,7 @@ def stats_of(struct: _Struct) -> Stats:
     figures = {name: getattr(struct, name) for name, *_ in _Struct._fields_ if name != "size"}
     if figures["clock_error_ns"] == _UNKNOWN:
         figures["clock_error_ns"] = None
-    figures["shares_memory"] = bool(figures["shares_memory"])
+    for name in ("shares_memory", "in_rank_order"):
+        figures[name] = bool(figures[name])
+    figures["algorithm"] = figures["algorithm"].decode()
     return Stats(**figures)

@@ -45,6 +45,8 @@ C_TYPES = {
     "hoop_result": ctypes.c_int,
     "hoop_dtype": ctypes.c_int,
     "hoop_op": ctypes.c_int,
+    "hoop_order": ctypes.c_int,
+    "unsigned": ctypes.c_uint,
     "void": None,
     "void*": ctypes.c_void_p,
     "size_t*": ctypes.c_void_p,
@@ -65,7 +67,6 @@ OUT_NUMBER = {"hoop_wait_any": 3, "hoop_received": 1, "hoop_work_received": 2}
 
 # Functions of C that the package does not call.
 UNUSED = {
-    "hoop_iallreduce_with": "has no option yet; iallreduce is the same",
     "hoop_work_wait": "does not show after an exception if it has freed; hoop.torch calls it where no signal comes",
     "hoop_wait_all": "would not heed Ctrl-C: hoop.wait_all waits for one work after the other",
 }
@@ -75,6 +76,8 @@ class Library(unittest.TestCase):
     def test_numbers(self):
         self.assertEqual(enum("hoop_result"), _library.RESULTS)
         self.assertEqual(enum("hoop_dtype"), {f"HOOP_{name.upper()}": n for name, n in _library.DTYPES.items()})
+        orders = {f"HOOP_ORDER_{name.upper()}": n for name, n in _library.ORDERS.items()}
+        self.assertEqual(enum("hoop_order"), orders | {"HOOP_ORDER_SETTING": 0})
         self.assertEqual(enum("hoop_op"), {f"HOOP_{name.upper()}": n for name, n in _library.OPS.items()})
         for name in "SECRET_TEXT", "SERVER_TEXT", "ADDRESS_TEXT":
             self.assertIn(f"HOOP_{name} = {getattr(_library, name)} ", HEADER)

@@ -46,6 +46,14 @@ class Works(unittest.TestCase):
         self.assertIn("complete", repr(work))
         self.assertTrue(work.test())
 
+    def test_order(self):
+        for order in ("rank", "auto", None):
+            x = array.array("f", [RANK])
+            self.assertEqual(TOTAL, comm.iallreduce(x, order=order).wait()[0])
+            self.assertEqual(order == "rank" and SIZE > 1, comm.stats().in_rank_order)
+        self.assertIn(comm.stats().algorithm, ("local", "doubling", "spread"))
+        self.assertRaisesRegex(ValueError, "order='size': hoop has auto, rank", comm.iallreduce, x, order="size")
+
     def test_limits(self):
         with Late():
             work = comm.iallreduce(mine())

@@ -311,6 +311,9 @@ main(int argc, char **argv)
     for (int size = 1; size <= 8; size *= 2)
         cuda_rank_party(&p, size, collectives, "collectives on device memory have the bits of those on host memory");
     cuda_rank_party(&p, 3, collectives, "... also where the ring is no power of two");
+    setenv("HOOP_ORDER", "rank", 1);
+    cuda_rank_party(&p, 3, collectives, "... also in rank order");
+    unsetenv("HOOP_ORDER");
     test_narrow(&p);
     cuda_rank_party(&p, 3, first_use, "the GPU's first use does not wait for ever behind an operation under way");
     if (!getenv("HOOP_TEST_CUDA"))

@@ -31,6 +31,7 @@ make(int kind, int size, uint64_t count)
         c.call.root = (int32_t)tap_pick(UINT32_MAX); /* the counts: t/sim/blocks.h */
     if (has_root(kind))
         c.call.root = (int)tap_pick((uint64_t)size);
+    c.call.ordered = hp_kind_reduces(kind) && size <= HP_ORDERED_MOST && tap_pick(2);
     c.options = (hp_plan_options){.slice_bytes = 8 * (1 + (uint32_t)tap_pick(6)), .slices = slices, .channels = 1};
     c.options.stage_bytes = 3 * 8 * (uint32_t)size * 16;
     c.options.halves_bytes = tap_pick(2) ? 8 * 1024 : 0;
@@ -118,6 +119,7 @@ test_halves(void)
         sym_case c = make(HP_ALLREDUCE, n, tap_pick(16 * (uint64_t)n + 1));
         c.options.halves_bytes = 16 * 1024;
         c.options.spread_bytes = 0;
+        c.call.ordered = 0;
         c.seed = k % 2 ? tap_random() | 1 : 0;
         c.wire = (uint32_t)tap_pick(3) * 50;
         c.early_commands = (int)tap_pick(2);
@@ -142,6 +144,7 @@ test_doubling(void)
         c.place.direct = k & 1;
         c.place.in_place = k >> 1 & 1;
         c.options.halves_bytes = 0;
+        c.call.ordered = 0;
         c.options.stage_bytes = 8 * 1024;
         c.seed = k % 3 ? tap_random() | 1 : 0;
         c.wire = (uint32_t)tap_pick(3) * 50;
@@ -152,6 +155,27 @@ test_doubling(void)
     }
     ok(right, "doubling on 2 to 32 ranks");
     ok(doublings > 500, "and it was doubling (%d times)", doublings);
+}
+
+/* Sums in rank order, whatever the cut and the interleaving: many blocks, each room of the stage used again and again. */
+static void
+test_ordered(void)
+{
+    static const int kinds[] = {HP_ALLREDUCE, HP_REDUCE_SCATTER, HP_REDUCE, HP_REDUCE_SCATTERV};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        int right = 1;
+        for (int k = 0; k < 500 && right; k++) {
+            sym_case c = make(kinds[i], 2 + k % (k % 100 == 99 ? 20 : 8), tap_pick(120));
+            c.call.ordered = 1;
+            c.options.stage_bytes = 8 * (uint32_t)(c.size * 6 * (1 + (int)tap_pick(3)) + 8);
+            c.options.spread_bytes = 0;
+            c.seed = k % 4 ? tap_random() | 1 : 0;
+            c.wire = (uint32_t)tap_pick(3) * 50;
+            c.early_commands = (int)tap_pick(2);
+            right = holds(&c);
+        }
+        ok(right, "%s: in rank order, block after block", hp_kind_name(kinds[i]));
+    }
 }
 
 /* The hazard that has a rule of its own: what arrives may land on a block that has yet to leave. */
@@ -232,6 +256,7 @@ test_that_it_can_fail(void)
 {
     char why[200];
     sym_case c = make(HP_ALLREDUCE, 4, 40);
+    c.call.ordered = 0;
     c.options = (hp_plan_options){.slice_bytes = 24, .slices = 3, .channels = 1, .stage_bytes = 64};
     c.window = 3;
     c.wire = 0;
@@ -295,6 +320,7 @@ main(void)
     test_interleavings();
     test_halves();
     test_doubling();
+    test_ordered();
     test_alltoall_in_place();
     test_channels();
     test_grains();

@@ -5,6 +5,7 @@
 
 #include "base/dtype.h"
 #include "base/err.h"
+#include "lib/plan.h"
 #include "t/tap/tap.h"
 
 #include <string.h>
@@ -209,7 +210,7 @@ test_options(void)
     ok(passes(r), "what is behind them means nothing");
     options.known.size = sizeof(options);
     is_int(HOOP_ERR_UNSUPPORTED, hp_request_check(&r, 1, RANKS, &error), "an option of a later version");
-    ok(strstr(error.text, "hoop_allreduce: byte 8 of the options"), "is named: %s", error.text);
+    ok(strstr(error.text, "hoop_allreduce: byte 16 of the options"), "is named: %s", error.text);
     options.more[0] = 0;
     options.more[23] = 1;
     is_int(HOOP_ERR_UNSUPPORTED, hp_request_check(&r, 1, RANKS, &error), "its last byte");
@@ -219,6 +220,37 @@ test_options(void)
     refused(r, "sizeof(hoop_call_options)", "a size that is too small");
     options.known.size = SIZE_MAX;
     refused(r, "sizeof(hoop_call_options)", "a size that is none");
+}
+
+static int
+is_ordered(int kind, hoop_dtype dtype, int setting, hoop_order order, int size)
+{
+    hoop_call_options options = {.size = sizeof(options), .order = order};
+    hoop_error error;
+    hp_request r = ask(kind, memory, memory);
+    r.call.dtype = (uint8_t)dtype;
+    r.call.count = 1;
+    r.in_rank_order = setting;
+    r.options = &options;
+    return hp_request_check(&r, 0, size, &error) == HOOP_SUCCESS ? r.call.ordered : -(int)error.code;
+}
+
+/* The options win over the setting; what cannot depend on the order has none. */
+static void
+test_order(void)
+{
+    is_int(0, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, 0, HOOP_ORDER_SETTING, 3), "no order by default");
+    is_int(1, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, 1, HOOP_ORDER_SETTING, 3), "the setting");
+    is_int(0, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, 1, HOOP_ORDER_AUTO, 3), "an option against it");
+    is_int(1, is_ordered(HP_ALLREDUCE, HOOP_BFLOAT16, 0, HOOP_ORDER_RANK, 3), "an option for it");
+    is_int(1, is_ordered(HP_REDUCE_SCATTER, HOOP_FLOAT64, 1, HOOP_ORDER_SETTING, 3), "of a reduce_scatter");
+    is_int(0, is_ordered(HP_ALLGATHER, HOOP_FLOAT32, 1, HOOP_ORDER_SETTING, 3), "nothing is reduced");
+    is_int(0, is_ordered(HP_ALLREDUCE, HOOP_INT32, 1, HOOP_ORDER_RANK, 3), "integers are the same in any order");
+    is_int(0, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, 1, HOOP_ORDER_RANK, 1), "one rank has no order");
+    is_int(1, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, 1, HOOP_ORDER_SETTING, HP_ORDERED_MOST), "64 ranks");
+    is_int(-HOOP_ERR_UNSUPPORTED, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, 1, HOOP_ORDER_SETTING, HP_ORDERED_MOST + 1),
+           "more are refused");
+    is_int(-HOOP_ERR_INVALID_ARGUMENT, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, 0, (hoop_order)3, 3), "no such order");
 }
 
 /* --- counts --- */
@@ -343,6 +375,7 @@ main(void)
     test_sizes();
     test_alignment();
     test_options();
+    test_order();
     test_blocks();
     test_names();
     return tap_failures() != 0;

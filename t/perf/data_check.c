@@ -88,7 +88,8 @@ open_scene(scene *s, int coll, int type, int rank, size_t count, int in_place)
     s->call = (perf_call){.send = s->send.data, .recv = s->recv.data, .count = count, .dtype = t->dtype, .root = ROOT};
     if (in_place)
         perf_coll_in_place(s->check.coll, &s->call, s->recv.data, t->size, RANKS, rank);
-    s->check.pattern = (perf_pattern){t, s->check.coll->reduces ? HOOP_SUM : -1, RANKS, tap_random()};
+    s->check.pattern =
+        (perf_pattern){.type = t, .op = s->check.coll->reduces ? HOOP_SUM : -1, .ranks = RANKS, .seed = tap_random()};
     s->check.call = &s->call;
     s->check.send = &s->send;
     s->check.recv = &s->recv;

@@ -267,6 +267,31 @@ combined_broken(const hp_call *call, uint64_t seed, int size, uint64_t i)
     return call->op == HOOP_AVG ? all / size : all;
 }
 
+/* In rank order every bit is known: float32 sums, one after the other, rounded once to what is narrower. */
+static int
+is_ordered(const hp_call *call, uint64_t seed, int size, uint64_t i, uint64_t got)
+{
+    float all = 0;
+    uint32_t bits;
+    for (int r = 0; r < size; r++) {
+        float v = is_narrow(call) ? (float)ref_decode((hoop_dtype)call->dtype, narrow_element(call, seed, r, i))
+                                  : broken(seed, r, i);
+        switch (r > 0 ? (int)call->op : -1) {
+        case -1: all = v; break;
+        case HOOP_PROD: all *= v; break;
+        case HOOP_MAX: all = v > all || isnan(v) ? v : all; break;
+        case HOOP_MIN: all = v < all || isnan(v) ? v : all; break;
+        default: all += v; break;
+        }
+    }
+    if (call->op == HOOP_AVG)
+        all /= (float)size;
+    if (all == 0 && (call->op == HOOP_MAX || call->op == HOOP_MIN)) /* of two zeros either is the greatest */
+        return is_narrow(call) ? ref_decode((hoop_dtype)call->dtype, (uint32_t)got) == 0 : (got & 0x7fffffff) == 0;
+    memcpy(&bits, &all, sizeof(bits));
+    return got == (is_narrow(call) ? ref_encode((hoop_dtype)call->dtype, (double)all) : bits);
+}
+
 /* Where recvbuf[i] comes from when nothing is reduced: rank and its element. 0: it is reduced, over element *at. */
 static int
 is_moved(const hp_call *call, const layout *l, int me, uint64_t i, int *rank, uint64_t *at)
@@ -298,6 +323,8 @@ element_is_right(const hp_call *call, const layout *l, uint64_t seed, int me, co
     int moved = is_moved(call, l, me, i, &rank, &at);
     if (rank < 0 && moved) /* a gap */
         return 1;
+    if (call->ordered && !moved && size > 1)
+        return is_ordered(call, seed, size, at, ref_get((hoop_dtype)call->dtype, recv, i));
     if (is_narrow(call)) {
         uint32_t got = (uint32_t)ref_get((hoop_dtype)call->dtype, recv, i);
         return moved || size == 1 ? got == narrow_element(call, seed, moved ? rank : 0, at)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINKS_MAX = 1024, HEADER = 4 /* units of a frame's head; 1 unit = 1 byte of payload */ };
+enum { LINKS_MAX = 8192, HEADER = 4 /* units of a frame's head; 1 unit = 1 byte of payload */ };
 
 typedef struct end {
     uint64_t next; /* the post being moved */

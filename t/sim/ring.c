@@ -99,8 +99,8 @@ static int
 can_go_on(const sim_ring *o, member *m)
 {
     const hp_channel *c = m->channel;
-    const hp_slot *received = &c->slot[c->received % c->o.window], *worked = &c->slot[c->worked % c->o.window];
-    const hp_slot *sent = &c->slot[c->sent % c->o.window];
+    const hp_slot *received = &c->slot[c->received % HP_WINDOW_MAX], *worked = &c->slot[c->worked % HP_WINDOW_MAX];
+    const hp_slot *sent = &c->slot[c->sent % HP_WINDOW_MAX];
     if (c->received < c->posted && received->recv_mark == 0)
         return 1;
     if (c->worked < c->received && !worked->failed && !(worked->place.settled && c->retired < c->worked))
@@ -291,8 +291,8 @@ is_mislaid(const sim_ring *o, const hp_channel *c)
 {
     uint64_t seen = 0;
     uint32_t held = 0;
-    for (uint32_t i = 0; i < o->window + c->free_pieces && c->free_pieces <= o->window; i++) {
-        const uint8_t *piece = i < o->window ? c->slot[i].memory : c->free_piece[i - o->window];
+    for (uint32_t i = 0; i < HP_WINDOW_MAX + c->free_pieces && c->free_pieces <= o->window; i++) {
+        const uint8_t *piece = i < HP_WINDOW_MAX ? c->slot[i].memory : c->free_piece[i - HP_WINDOW_MAX];
         size_t at = piece ? (size_t)(piece - c->memory) : 0, number = at / o->slice_bytes;
         if (!piece)
             continue;

@@ -83,9 +83,9 @@ broken(world *w, const rank *r, const char *what, uint64_t step)
 }
 
 static slot *
-slot_of(world *w, rank *r, uint64_t i)
+slot_of(rank *r, uint64_t i)
 {
-    return &r->slot[i % w->c->window];
+    return &r->slot[i % WINDOW_MAX];
 }
 
 static wire *
@@ -136,7 +136,7 @@ run_command(const command *j)
             continue;
         }
         if (j->task.sources == 2)
-            a.order = (a.order ^ a.order >> 29) * UINT64_C(0x9e3779b97f4a7c15) + b.order;
+            a.order = sym_order(a, b);
         if (j->task.sources == 2)
             a.misjudged += b.misjudged + (a.terms != j->task.ranks[0] || b.terms != j->task.ranks[1]);
         a.hash += b.hash;
@@ -178,19 +178,34 @@ submit_pieces(world *w, rank *r, slot *s, const hp_task *task)
     }
 }
 
-/* As lib/channel.h says of a spread's end: all vectors of the stage, in ring order. */
+/* The q-th operand of what place.h calls a fold. */
+static hp_spot
+operand(const world *w, const rank *r, const hp_fold *f, int q)
+{
+    int n = w->c->size, position = q;
+    for (int p = 0; p < n && f->ordered; p++)
+        position = w->c->order[p] == q ? p : position;
+    int distance = (r->position - position + n) % n;
+    return distance ? (hp_spot){HP_STAGE, f->vectors + (uint64_t)distance * f->stride} : f->own;
+}
+
+/* As place.h says of a fold. */
 static void
 submit_fold(world *w, rank *r, slot *s)
 {
-    uint64_t count = w->plan.count;
+    const hp_fold *f = &s->place.fold;
     int n = w->c->size;
+    hp_spot sum = f->ordered ? (hp_spot){HP_STAGE, f->sums} : f->dst[0];
     for (int q = 1; q < n; q++) {
-        hp_task task = {.sources = 2, .destinations = 1, .divide = q == n - 1, .count = count};
+        hp_task task = {.sources = 2, .destinations = 1, .divide = q == n - 1, .count = f->count};
         task.ranks[0] = (uint32_t)q;
         task.ranks[1] = 1;
-        task.src[0] = q == 1 ? (hp_spot){HP_STAGE, (uint64_t)r->position * count} : (hp_spot){HP_RECVBUF, 0};
-        task.src[1] = (hp_spot){HP_STAGE, (uint64_t)((r->position - q + n) % n) * count};
-        task.dst[0] = (hp_spot){HP_RECVBUF, 0};
+        task.src[0] = q == 1 ? operand(w, r, f, 0) : sum;
+        task.src[1] = operand(w, r, f, q);
+        task.dst[0] = q == n - 1 ? f->dst[0] : sum;
+        task.dst[1] = f->dst[1];
+        if (q == n - 1)
+            task.destinations = f->destinations;
         submit(w, r, s, &task);
     }
 }
@@ -323,15 +338,20 @@ post_receive(world *w, rank *r, slot *s)
     s->recv_mark = post(s->recv_wire->in, &s->recv_wire->in_posted, data, count, s->number);
 }
 
+static uint32_t
+window_of(const world *w)
+{
+    return w->plan.window ? w->plan.window : w->c->window;
+}
+
 static int
 admit(world *w, rank *r)
 {
-    slot *s = slot_of(w, r, r->admitted);
-    sym *memory = s->memory;
-    if (r->admitted == w->plan.steps || r->admitted - r->retired == w->c->window)
+    slot *s = slot_of(r, r->admitted);
+    if (r->admitted == w->plan.steps || r->admitted - r->retired == window_of(w))
         return 0;
     memset(s, 0, sizeof(*s));
-    s->memory = memory;
+    s->memory = r->memory + r->admitted % w->c->window * w->slot_count;
     s->number = r->admitted;
     s->step = hp_schedule_at(&r->plan, w->c->order, r->position, r->admitted);
     s->place = hp_place(&r->plan, &s->step, &w->c->place);
@@ -344,7 +364,8 @@ admit(world *w, rank *r)
 static int
 receive(world *w, rank *r)
 {
-    const slot *s = slot_of(w, r, r->received);
+    (void)w;
+    const slot *s = slot_of(r, r->received);
     if (r->received == r->admitted || (s->recv_mark && s->recv_wire->in_done < s->recv_mark))
         return 0;
     r->received++;
@@ -354,14 +375,14 @@ receive(world *w, rank *r)
 static int
 work(world *w, rank *r)
 {
-    slot *s = slot_of(w, r, r->worked);
+    slot *s = slot_of(r, r->worked);
     if (r->worked == r->received || r->submitted - r->done + (uint64_t)w->c->size + HP_TASKS > w->command_room)
         return 0;
     if (s->place.settled && r->retired < r->worked)
         return 0;
     for (int i = 0; i < s->place.tasks; i++)
         submit_pieces(w, r, s, &s->place.task[i]);
-    if (s->place.fold)
+    if (s->place.fold.count > 0)
         submit_fold(w, r, s);
     if (s->place.unfold)
         submit_unfold(w, r, s);
@@ -378,10 +399,11 @@ jobs_done(const rank *r, const slot *s)
 static int
 send_on(world *w, rank *r)
 {
-    slot *s = slot_of(w, r, r->sent);
-    if (r->sent == r->worked || (!s->place.forward && !jobs_done(r, s)))
+    slot *s = slot_of(r, r->sent);
+    int sends = s->step.flags & HP_STEP_SEND;
+    if (r->sent == r->worked || (((sends && !s->place.forward) || s->place.held) && !jobs_done(r, s)))
         return 0;
-    if (s->step.flags & HP_STEP_SEND) {
+    if (sends) {
         sym *data = address(w, r, s, s->place.send, s->step.send_count);
         s->send_wire = wire_at(w, r->position, s->step.to);
         s->send_mark = post(s->send_wire->out, &s->send_wire->out_posted, data, s->step.send_count, s->number);
@@ -393,7 +415,8 @@ send_on(world *w, rank *r)
 static int
 retire(world *w, rank *r)
 {
-    const slot *s = slot_of(w, r, r->retired);
+    (void)w;
+    const slot *s = slot_of(r, r->retired);
     if (r->retired == r->sent || !jobs_done(r, s) || (s->send_mark && s->send_wire->out_done < s->send_mark))
         return 0;
     r->retired++;
@@ -472,8 +495,6 @@ open_rank(world *w, rank *r, int position)
     r->memory = calloc(w->c->window * w->slot_count + 1, sizeof(sym));
     r->stage = calloc(w->stage_count + 1, sizeof(sym));
     r->commands = calloc(w->command_room, sizeof(command));
-    for (uint32_t i = 0; i < w->c->window; i++)
-        r->slot[i] = (slot){.memory = r->memory + i * w->slot_count};
 }
 
 static void

@@ -39,6 +39,9 @@ int sym_run(const sym_case *c, char *why, size_t why_size);
 /* The contribution of a rank's element. */
 sym sym_of(int rank, uint64_t element);
 
+/* The order of a sum of two. */
+uint64_t sym_order(sym a, sym b);
+
 /* --- symbol.c's share and arrays.c's: the users' arrays of all ranks --- */
 
 typedef struct sym_arrays {

@@ -83,7 +83,7 @@ arguments(hoop_comm *comm)
     struct {
         hoop_call_options known;
         uint64_t later; /* no padding behind it */
-    } options = {{sizeof(options)}, 1};
+    } options = {{.size = sizeof(options)}, 1};
     expect(comm, HOOP_ERR_UNSUPPORTED,
            hoop_iallreduce_with(a, b, 4, HOOP_FLOAT32, HOOP_SUM, comm, &options.known, &work), "options",
            "an unknown option");

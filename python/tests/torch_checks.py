@@ -330,6 +330,26 @@ def check_groups():
     dist.destroy_process_group(mine)
 
 
+def check_order():
+    """Sums in rank order: of bfloat16 in float32, and the same bits in a longer tensor."""
+    if os.environ.get("BACKEND", "hoop") != "hoop":
+        return
+    import hoop.torch
+
+    group = dist.new_group(pg_options=hoop.torch.Options(order="rank"))
+    for dtype in (torch.bfloat16, torch.float32):
+        every = torch.randn(ranks(), 1001, generator=torch.Generator().manual_seed(5)).to(dtype)
+        want = every[0].float()
+        for r in range(1, ranks()):
+            want = want + every[r].float()
+        for copies in (1, 200):
+            x = every[me()].repeat(copies)
+            dist.all_reduce(x, group=group)
+            same(x, want.to(dtype).repeat(copies), f"{copies} times {dtype} in rank order")
+    dist.destroy_process_group(group)
+    raises(ValueError, "order='size': hoop has auto, rank", lambda: hoop.torch.Options(order="size"))
+
+
 def check_split_group():
     if not hasattr(dist.distributed_c10d.Backend, "_ensure_backend_registered"):
         return  # a ProcessGroup in Python cannot be split

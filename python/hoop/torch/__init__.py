@@ -23,6 +23,12 @@ def _group() -> Any:
     return group
 
 
+def __getattr__(name: str) -> Any:
+    if name == "Options":
+        return _group().Options
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def _create_backend(options: Any, chosen: Any) -> Any:
     return _group().create_backend(options, chosen)
 

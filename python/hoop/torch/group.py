@@ -13,6 +13,7 @@ import torch
 from torch._C._distributed_c10d import Backend as _TorchBackend
 from torch._C._distributed_c10d import ProcessGroup as _TorchGroup
 
+from ..calls import order as check_order
 from .operations import Operations
 from .work import forward_questions
 
@@ -59,6 +60,23 @@ def _asked(what: str) -> Any:
     return frame.f_locals.get(what) if frame else None
 
 
+_TorchOptions: Any = getattr(_TorchBackend, "Options", None)  # some versions before 2.13 have none
+
+
+class Options(_TorchOptions or object):  # type: ignore[misc]
+    """A group's own settings: init_process_group(..., pg_options=hoop.torch.Options(order="rank")), or new_group.
+
+    order: in which order the ranks' elements are combined, "auto" or "rank": hoop_allreduce(3). All ranks must pass the
+    same. Without this object, the setting "order" counts (hoop_env(7)).
+    """
+
+    def __init__(self, *, order: str = "auto") -> None:
+        if _TorchOptions:
+            _TorchOptions.__init__(self, "hoop")
+        check_order(order)
+        self.settings = {"order": order}
+
+
 def _readable(name: str, desc: Optional[str]) -> str:
     """A group by its description, "default_pg", or by its name where the program has given it none."""
     return desc if desc and desc != "undefined" else name
@@ -72,7 +90,7 @@ class HoopBackend(Operations, _TorchBackend):
     def __init__(self, store: Any, rank: int, size: int, options: Any) -> None:
         _TorchBackend.__init__(self, rank, size)
         self._options = options
-        self._join(store, rank, size, options._timeout, options.global_ranks_in_group)
+        self._join(store, rank, size, options._timeout, options, options.global_ranks_in_group)
         self._call_it(_readable(options.group_name, _asked("group_desc")))
         self._alive.add(self)
 
@@ -113,7 +131,7 @@ class HoopGroup(Operations, _TorchGroup):
     def __init__(self, store: Any, rank: int, size: int, limit: timedelta) -> None:
         _TorchGroup.__init__(self, rank, size)
         self._name = self._desc = ""
-        self._join(store, rank, size, limit)
+        self._join(store, rank, size, limit, _asked("backend_options") or _asked("pg_options"))
 
     def __del__(self) -> None:
         self._leave(None)

@@ -211,13 +211,16 @@ def _opened(meeting: Any, job: str, here: dict[str, str], size: int) -> tuple[Ho
     return opened, text("", NO_PROOF, "")
 
 
-def meet(store: Any, rank: int, size: int, limit: timedelta) -> tuple[int, Any]:
+def meet(
+    store: Any, rank: int, size: int, limit: timedelta, chosen: Optional[dict[str, str]] = None
+) -> tuple[int, Any]:
     """A communicator of the group's ranks, and their own part of the store; all of them call it.
 
-    limit: of this start, and of each operation.
+    limit: of this start, and of each operation. chosen: the group's own settings.
     """
     meeting, here, time = PrefixStore(f"hoop/{size}", store), _host(store), milliseconds(limit)
     settings = {"rank": str(rank), "size": str(size), "secret_fd": "-1", "op_timeout_ms": str(max(time, 0))} | here
+    settings |= chosen or {}
     settings["bootstrap_timeout_ms"] = str(time if time > 0 else _LONGEST)
     if rank:
         settings["job"], invitation = _invited(meeting, rank, size)

@@ -96,8 +96,10 @@ def _scale(tensor: Tensor, factor: Any) -> None:
 class Operations:
     """What a group of ranks can do. A class of torch's is the other base; it has rank() and size()."""
 
-    def _join(self, store: Any, rank: int, size: int, limit: timedelta, members: Sequence[int] = ()) -> None:
-        """members: the ranks of this group as the program counts them; empty: as this group does."""
+    def _join(
+        self, store: Any, rank: int, size: int, limit: timedelta, chosen: Any = None, members: Sequence[int] = ()
+    ) -> None:
+        """chosen: the program's pg_options. members: this group's ranks as the program counts them; empty: as it does."""
         self._rank, self._size, self._limit = rank, size, limit
         self._comm: Optional[int] = None
         self._pending: collections.deque[Any] = collections.deque()
@@ -106,7 +108,7 @@ class Operations:
         self._sequence = self._barriers = 0
         ending.note_handled()
         ending.watch_child()
-        self._comm, self._store = meet(store, rank, size, limit)
+        self._comm, self._store = meet(store, rank, size, limit, getattr(chosen, "settings", None))
         name_members(self._comm, members)
         _groups.add(self)
 

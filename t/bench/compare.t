@@ -203,16 +203,19 @@ can_enter_namespaces()
     return $entered
 }
 if can_enter_namespaces; then
-    run -n -w 200mbit -s 4k -r 1 -o net ./quick
+    # Those of this run alone: their names have its pid.
+    start "$compare" -n -w 200mbit -s 4k -r 1 -o net ./quick >out 2>err </dev/null
+    wait "$started"
     is 0 $? 'four namespaces' || diag "$(cat err)"
     like 'four namespaces at 200mbit$' "$(head -n 1 net/table.md)" '... are said to be'
     is '0.00307 12.3 %' "$(cells net '4 KiB' quick '8 9')" \
         '... with the share of the line'
-    is '' "$(ip netns | grep '^hc[0-9]*-')" '... and go away'
-    run -n -w fast -s 4k -r 1 -o net ./quick
+    is '' "$(ip netns | grep "^hc$started-")" '... and go away'
+    start "$compare" -n -w fast -s 4k -r 1 -o net ./quick >out 2>err </dev/null
+    wait "$started"
     is 2 $? 'a rate that is none'
     like '-w fast: tc refuses it' "$(cat err)" '... is said to be'
-    is '' "$(ip netns | grep '^hc[0-9]*-')" '... and leaves nothing'
+    is '' "$(ip netns | grep "^hc$started-")" '... and leaves nothing'
 else
     skip 7 'network namespaces are not to be had here'
 fi

@@ -558,7 +558,7 @@ class Comm:
         is in a blocking call or a wait on it. In a `finally` behind an exception of the program it aborts the ring, as
         the end of a `with` block does; one that the program was already handling at its last call does not count.
         """
-        error = ending.in_flight()
+        error = ending.in_flight() or ending.uncaught()
         why = "" if isinstance(error, HoopError) else ending.told(self._rank, error)
         if why and self._handle:
             self._abandon(why)

@@ -18,7 +18,10 @@ def told(rank: int, error: Optional[BaseException]) -> str:
         return ""
     if isinstance(error, KeyboardInterrupt):
         return f"rank {rank} was interrupted"
-    words = str(error).strip().split("\n")[0]
+    try:
+        words = str(error).strip().split("\n")[0]
+    except Exception:  # of a class of the program's own
+        words = ""
     return f"rank {rank} ended with {type(error).__name__}" + (f": {words}" if words else "")
 
 

@@ -2,6 +2,7 @@
 """Programs that end in all ways; the first argument says how. Each prints one line a rank about what it saw."""
 
 import array
+import atexit
 import multiprocessing
 import os
 import signal
@@ -76,6 +77,15 @@ def uncaught_in_finally():
             {}["a key of the program"]
         finally:
             comm.destroy()
+    say(error_of(comm.barrier))
+
+
+def uncaught_in_atexit():
+    """Likewise, by a function that it has registered for its end."""
+    if RANK == 1:
+        atexit.register(comm.destroy)
+        comm.irecv(mine(), 0, 7)
+        {}["a key of the program"]
     say(error_of(comm.barrier))
 
 
@@ -242,6 +252,8 @@ def decisions():
     assert told(2, KeyboardInterrupt()) == "rank 2 was interrupted"
     assert told(0, ValueError("the user's mistake\nat length")) == "rank 0 ended with ValueError: the user's mistake"
     assert told(0, KeyError()) == "rank 0 ended with KeyError"
+    mute = type("Mute", (Exception,), {"__str__": lambda self: 1 / 0})()
+    assert told(0, mute) == "rank 0 ended with Mute"
     receive, send, other = ("recv", "recv of 4 elements"), ("send", "send of 5 elements"), ("collective", "")
     for pending, quiet, word in (
         ([receive], 4.9, ""), ([receive], 5.0, "recv of 4"), ([receive, send], 59.9, ""), ([receive, send], 60, "send of 5"),
@@ -268,5 +280,5 @@ def decisions():
     say("ends")
 
 
-WAYS = interrupted_call, decisions, in_flight, status, missing, uncaught, uncaught_in_with, uncaught_in_finally, handled, caught, early, daemon, fork, forked, interrupt
+WAYS = interrupted_call, decisions, in_flight, status, missing, uncaught, uncaught_in_with, uncaught_in_finally, uncaught_in_atexit, handled, caught, early, daemon, fork, forked, interrupt
 {way.__name__: way for way in WAYS}[sys.argv[1]]()

@@ -92,6 +92,16 @@ def call(rank):
     late()
 
 
+def monitored(rank):
+    joined()
+    if rank == 1:
+        at_it(rank)
+        if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 14):  # before, torch has it for gloo alone
+            dist.monitored_barrier(timeout=MINUTE)
+        dist.barrier()
+    late()
+
+
 def leave(rank):
     joined()
     work = dist.all_reduce(torch.ones(1), async_op=True) if rank == 1 else None
@@ -114,6 +124,7 @@ if __name__ == "__main__":
             wait_with_limit: BOTH,
             future: BOTH,
             call: BOTH,
+            monitored: BOTH,
             leave: BOTH,
         },
     )

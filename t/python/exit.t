@@ -26,7 +26,7 @@ is 3 "$status" 'sys.exit with a work in flight keeps its status'
 end_by missing
 is 'rank 1: ends' "$said" 'a rank that never enters what the other has started'
 like 'hoop: .*rank 1' "$errors" '... is named when that ends'
-for way in uncaught uncaught_in_with uncaught_in_finally; do
+for way in uncaught uncaught_in_with uncaught_in_finally uncaught_in_atexit; do
     end_by $way
     is 1 "$status" "$way: the program fails"
     like "^rank 0: HOOP_ERR_ABORTED of rank 1: .*rank 1 ended with KeyError: 'a key of the program'" "$said" \

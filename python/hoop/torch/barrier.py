@@ -15,18 +15,27 @@ from torch.distributed import DistBackendError
 _PASSED = b"passed"
 
 
+def _comes(store: Any, key: str, limit: float) -> bool:
+    """Whether the key is there within so many seconds. The wait inside torch's stores would keep Ctrl-C waiting as well."""
+    end, pause = time.monotonic() + limit, 0.001
+    while not store.check([key]):
+        if time.monotonic() > end:
+            return False
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
+    return True
+
+
 def _missing(store: Any, prefix: str, size: int, limit: timedelta, all_ranks: bool) -> list[int]:
     """The ranks that have not come in time; without all_ranks the first of them only."""
     missing = []
     end = time.monotonic() + limit.total_seconds()
     for rank in range(1, size):
-        left = max(end - time.monotonic(), 0.001)
-        try:
-            store.wait([f"{prefix}/{rank}"], timedelta(seconds=left))
-        except RuntimeError:
-            missing.append(rank)
-            if not all_ranks:
-                break
+        if _comes(store, f"{prefix}/{rank}", end - time.monotonic()):
+            continue
+        missing.append(rank)
+        if not all_ranks:
+            break
     return missing
 
 
@@ -49,10 +58,10 @@ def _lead(store: Any, prefix: str, size: int, limit: timedelta, all_ranks: bool)
 def _follow(store: Any, prefix: str, rank: int, limit: timedelta) -> None:
     store.set(f"{prefix}/{rank}", b"here")
     try:
-        store.wait([f"{prefix}/end"], 2 * limit + timedelta(seconds=1))  # rank 0 is the one that judges
-        end = bytes(store.get(f"{prefix}/end"))
+        judged = _comes(store, f"{prefix}/end", 2 * limit.total_seconds() + 1)  # by rank 0
+        end = bytes(store.get(f"{prefix}/end")) if judged else b"the timeout expired before rank 0 ended it"
     except RuntimeError as why:
-        end = f"the timeout expired before rank 0 ended it ({why})".encode()
+        end = f"the store of rank 0 is gone ({why})".encode()
     if end != _PASSED:
         raise DistBackendError(
             f"Rank {rank} successfully reached monitoredBarrier, but received errors while waiting for send/recv from "

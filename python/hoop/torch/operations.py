@@ -572,7 +572,7 @@ class Operations:
 
     def shutdown(self) -> None:
         """Leaves the ring. An exception by which the program leaves ends it for all ranks, else see _leave()."""
-        self._leave(ending.in_flight())
+        self._leave(ending.in_flight() or ending.uncaught())
 
     def _leave(self, error: Optional[BaseException]) -> None:
         """Waits for the operations in progress, as long as ending.verdict() says."""

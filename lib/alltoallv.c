@@ -7,8 +7,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "gpu/gpu.h"
+#include "lib/comm.h"
 #include "lib/message_call.h"
-#include "lib/name.h"
 
 typedef struct blocks {
     const void *buffer;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * comm: the structure of a communicator, part by part, and how its ranks are named. The functions of each part are in
- * the file that the part names; they are above this one, so nothing here calls them. join.c makes a communicator,
- * leave.c ends it, and baton.h has the rule which thread may touch what.
+ * comm: the structure of a communicator, part by part, and what it, its calls and its ranks are called. The functions of
+ * each part are in the file that the part names; they are above this one, so nothing here calls them. join.c makes a
+ * communicator, leave.c ends it, and baton.h has the rule which thread may touch what.
  */
 #ifndef HP_COMM_H
 #define HP_COMM_H
@@ -239,8 +239,8 @@ struct hoop_comm {
     uint64_t id;
     uint32_t epoch;
     uint32_t splits;                  /* hoop_comm_split calls so far, those that failed as well */
-    char name[HP_NAME_TEXT];          /* name.c's; under the driver's mutex */
-    atomic_int renamed;               /* name.c's bits: what the server does not know yet */
+    char name[HP_NAME_TEXT];          /* under the driver's mutex */
+    atomic_int renamed;               /* bits: what the server does not know yet */
     hp_call_names call_names;         /* likewise */
     int told_names;                   /* of them, those that the server knows; the baton holder's */
     _Atomic(const char *) calls_name; /* of the calls that are made now, one of them; NULL: they have none */
@@ -288,5 +288,38 @@ uint64_t hp_comm_limit(hoop_comm *comm);
  */
 uint64_t hp_comm_heartbeat(const hoop_comm *comm);
 uint64_t hp_comm_own_heartbeat(hoop_comm *comm);
+
+/* --- names --- */
+
+/*
+ * A communicator's name, by which sentences, tables and the flight recorder call it, and the names of its calls. They
+ * are local: the ranks need not agree on them. The server learns them between two rounds.
+ */
+enum { HP_NAME_PREFIX = HP_NAME_TEXT + 4 };
+
+/* `name` is a name to print of at most HP_NAME_TEXT - 1 bytes; empty: none. Any thread. */
+void hp_name_set(hoop_comm *comm, const char *name);
+
+/*
+ * Calls have this name from now on, of at most HP_CALL_NAME_TEXT - 1 bytes; empty: none. 0: there are as many names as
+ * there may be, and they have none. Any thread.
+ */
+int hp_name_set_calls(hoop_comm *comm, const char *name);
+
+/* Into a call that is made now. Any thread. */
+static inline void
+hp_name_call(const hoop_comm *comm, hp_call *call)
+{
+    call->name = atomic_load_explicit(&comm->calls_name, memory_order_relaxed);
+}
+
+/* How the communicator's sentences begin: '"dp": ', or nothing. Any thread. Returns out. */
+const char *hp_name_prefix(const hoop_comm *comm, char out[HP_NAME_PREFIX]);
+
+/* Tells the server names that it does not know yet. Baton holder only. */
+void hp_name_report(hoop_comm *comm);
+
+/* The number of a call's name for the server; 0: the call has none, or the server does not know it. Baton holder only. */
+int hp_name_number(const hoop_comm *comm, const hp_call *call);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "base/err.h"
 #include "lib/callback.h"
-#include "lib/name.h"
+#include "lib/comm.h"
 #include "lib/progress.h"
 #include "lib/registry.h"
 #include "lib/work_pool.h"

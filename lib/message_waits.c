@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "lib/comm.h"
 #include "lib/messages.h"
-#include "lib/name.h"
 
 #include <stdio.h>
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "lib/baton.h"
+#include "lib/comm.h"
 #include "lib/devices.h"
 #include "lib/fault.h"
 #include "lib/held.h"
@@ -11,7 +12,6 @@
 #include "lib/links.h"
 #include "lib/message_waits.h"
 #include "lib/messages.h"
-#include "lib/name.h"
 #include "lib/ops.h"
 #include "lib/recorder.h"
 #include "lib/reports.h"

@@ -2,8 +2,8 @@
 /* sendrecv: the public calls for messages between two ranks. */
 #include "base/dtype.h"
 #include "base/err.h"
+#include "lib/comm.h"
 #include "lib/message_call.h"
-#include "lib/name.h"
 
 typedef struct message_args {
     hp_request of;

@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "lib/comm.h"
 #include "lib/message_waits.h"
-#include "lib/name.h"
 
 #include <stdio.h>
 

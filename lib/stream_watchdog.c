@@ -6,8 +6,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "lib/comm.h"
 #include "lib/fault.h"
-#include "lib/name.h"
 
 enum { POLL_MS = 250, GRACE_POLLS = 2, LEAST_POLLS = 8 };
 

@@ -5,12 +5,10 @@
  */
 #include "base/clock.h"
 #include "base/err.h"
-#include "lib/attend.h"
 #include "lib/comm.h"
 #include "lib/devices.h"
 #include "lib/entry.h"
 #include "lib/group.h"
-#include "lib/on_stream.h"
 #include "lib/progress.h"
 #include "lib/request.h"
 #include "lib/work_pool.h"
@@ -138,7 +136,7 @@ run(hoop_comm *comm, hp_request *request)
         hp_progress_leave(comm);
         return hp_entry_unstarted(comm, &request->call, result);
     }
-    result = hp_attend_call(comm, work) == HOOP_SUCCESS ? HOOP_SUCCESS : hp_entry_check(comm);
+    result = hp_entry_wait_call(comm, work) == HOOP_SUCCESS ? HOOP_SUCCESS : hp_entry_check(comm);
     hp_progress_leave(comm);
     hp_work_pool_give(comm, work);
     return result;
@@ -181,7 +179,7 @@ start_on_stream(hoop_comm *comm, hp_request request, void *stream)
     work = make_work(comm, &request, device_of(comm, &request, &result), &result);
     if (!work)
         return hp_entry_unstarted(comm, &request.call, result);
-    result = hp_on_stream(comm, work, request.send, request.recv, stream);
+    result = hp_entry_on_stream(comm, work, request.send, request.recv, stream);
     if (result != HOOP_SUCCESS)
         return hp_entry_unstarted(comm, &request.call, result);
     hp_work_pool_plan(comm, work);

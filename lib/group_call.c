@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* group_call: the public calls of groups. */
 #include "base/err.h"
-#include "lib/attend.h"
 #include "lib/entry.h"
 #include "lib/group.h"
 #include "lib/progress.h"
@@ -93,7 +92,7 @@ hoop_group_end(hoop_comm *comm)
     result = start_group(comm, 1, &work);
     if (result == HOOP_SUCCESS) {
         hp_waiter waiter = {.comm = comm, .works = &work, .count = 1};
-        hp_attend(&waiter, HP_NEVER);
+        hp_entry_wait(&waiter, HP_NEVER);
         result = work->result == HOOP_SUCCESS ? HOOP_SUCCESS : hp_entry_check(comm);
         hp_work_pool_give(comm, work);
     }

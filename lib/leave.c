@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "lib/attend.h"
 #include "lib/comm.h"
+#include "lib/entry.h"
 #include "lib/fault.h"
 #include "lib/links.h"
 #include "lib/messages.h"
@@ -137,7 +137,7 @@ finish(hoop_comm *comm)
     char me[96];
     uint64_t most = atomic_load(&comm->fault.known) ? LINGER_MS * HP_MS : timeout;
     hp_waiter all = {.comm = comm};
-    if (hp_attend(&all, most ? hp_now() + most : HP_NEVER)) {
+    if (hp_entry_wait(&all, most ? hp_now() + most : HP_NEVER)) {
         int handled = !atomic_load(&comm->fault.known) || atomic_load(&comm->fault.failed);
         return handled ||
                hp_progress_abort(comm, &comm->fault.error); /* the stream watchdog's error, and no thread drives */

@@ -2,9 +2,8 @@
 /* message_call: see message_call.h. */
 #include "lib/message_call.h"
 
-#include "lib/attend.h"
 #include "lib/devices.h"
-#include "lib/on_stream.h"
+#include "lib/entry.h"
 #include "lib/progress.h"
 
 hoop_result
@@ -56,7 +55,7 @@ hp_message_call_run(hoop_comm *comm, const hp_message_call *how, const hp_call *
     hp_progress_enter(comm);
     hoop_result result;
     hoop_work *work = make_ready(comm, how, arguments, &result);
-    if (work && hp_attend_call(comm, work) != HOOP_SUCCESS)
+    if (work && hp_entry_wait_call(comm, work) != HOOP_SUCCESS)
         result = hp_entry_check(comm);
     hp_progress_leave(comm);
     if (work) {
@@ -99,7 +98,7 @@ hp_message_call_on_stream(hoop_comm *comm, const hp_message_call *how, const voi
     hoop_work *work = how->make(comm, arguments);
     if (!work)
         return no_memory(comm);
-    hoop_result result = hp_on_stream(comm, work, send, recv, stream);
+    hoop_result result = hp_entry_on_stream(comm, work, send, recv, stream);
     if (result == HOOP_SUCCESS)
         hp_progress_submit(comm, work, work, 0);
     return result;

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "lib/attend.h"
 #include "lib/baton.h"
 #include "lib/callback.h"
 #include "lib/entry.h"
@@ -150,7 +149,7 @@ hoop_work_wait_or_fail(hoop_work *work, int timeout_ms)
     if (!done) {
         hp_waiter waiter = {.comm = comm, .works = &work, .count = 1};
         hp_progress_enter(comm);
-        done = hp_attend(&waiter, deadline_of(timeout_ms)) || expire(work, hp_now() - since);
+        done = hp_entry_wait(&waiter, deadline_of(timeout_ms)) || expire(work, hp_now() - since);
         hp_progress_leave(comm);
     }
     return done ? take_result(work) : hp_entry_check(comm);

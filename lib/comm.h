@@ -110,7 +110,7 @@ typedef struct hp_driver {
     atomic_ullong op_timeout;  /* ns, of this rank: op_timeout_ms, unless hoop_comm_set_timeout has set another */
 } hp_driver;
 
-/* stream_watchdog.c's. */
+/* standby.c's, of callers' streams. */
 typedef struct hp_stream_watchdog {
     pthread_t thread;
     pthread_cond_t wakeup; /* with the driver's mutex */

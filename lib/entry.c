@@ -10,7 +10,7 @@
 #include "lib/devices.h"
 #include "lib/progress.h"
 #include "lib/registry.h"
-#include "lib/stream_watchdog.h"
+#include "lib/standby.h"
 #include "lib/work_pool.h"
 
 #include <stdio.h>

@@ -16,7 +16,6 @@
 #include "lib/round.h"
 #include "lib/spin.h"
 #include "lib/standby.h"
-#include "lib/stream_watchdog.h"
 #include "lib/vitals.h"
 
 #include <errno.h>

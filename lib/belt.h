@@ -26,7 +26,7 @@ typedef struct hp_channel_options {
     const int *order; /* position -> rank; outlives the channel */
     uint32_t window;  /* W; > slices */
     uint32_t slice_bytes, stage_bytes;
-    uint32_t rooms, room_bytes; /* for messages; staging.c's */
+    uint32_t rooms, room_bytes; /* for messages; devices.c's */
     int stripes;
     int payload_crc;
     hp_count *bytes;               /* where its links count payload received, and sent; NULL: nowhere */

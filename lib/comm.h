@@ -171,7 +171,7 @@ enum {
     HP_ROOMS = 8           /* for slices of messages to be sent, and as many for those that come */
 };
 
-/* Pinned memory for a slice on its way from a GPU's memory to a link, or from a link to a GPU's memory; staging.c's. */
+/* Pinned memory for a slice on its way from a GPU's memory to a link, or from a link to a GPU's memory; devices.c's. */
 typedef struct hp_room {
     uint8_t *memory;
     int held;
@@ -214,7 +214,7 @@ typedef struct hp_messages {
     hp_message_queue held;     /* whose caller's stream is on its way to them, and those that must come after these */
     hp_message_queue settling; /* receives whose bytes are here, on their way into a GPU's memory */
     hp_room room[2][HP_ROOMS]; /* for slices that come; to be sent */
-    uint64_t copied;           /* the last command of staging.c */
+    uint64_t copied;           /* the last command of devices.c */
     uint64_t joining;          /* of them, those that are complete after a collective of their group */
     uint64_t passed;           /* frames that came, or left; grows when a message gets on */
     int links_wanted;          /* links to other ranks that links.c has not dialled yet */

@@ -8,13 +8,13 @@
 #include "lib/baton.h"
 #include "lib/comm.h"
 #include "lib/cut_off.h"
+#include "lib/devices.h"
 #include "lib/inbox.h"
 #include "lib/message_waits.h"
 #include "lib/messages.h"
 #include "lib/ops.h"
 #include "lib/recorder.h"
 #include "lib/reports.h"
-#include "lib/staging.h"
 #include "lib/stats.h"
 #include "lib/ways.h"
 #include "net/frame_check.h"
@@ -77,7 +77,7 @@ hp_fault_request(hoop_comm *comm, const hoop_error *cause)
 static int
 is_settled(hoop_comm *comm, const hoop_work *work)
 {
-    int settled = !work->messages || hp_staging_settled(comm);
+    int settled = !work->messages || hp_devices_settled(comm);
     for (uint32_t c = 0; c < comm->channels; c++)
         settled &= hp_channel_settled(comm->channel[c], work);
     return settled;

@@ -10,13 +10,13 @@
 #include "base/mem.h"
 #include "base/processors.h"
 #include "lib/comm.h"
+#include "lib/devices.h"
 #include "lib/environment.h"
 #include "lib/inbox.h"
 #include "lib/links.h"
 #include "lib/outward.h"
 #include "lib/progress.h"
 #include "lib/server_thread.h"
-#include "lib/staging.h"
 #include "lib/vitals.h"
 #include "net/interface.h"
 #include "rendezvous/stall_warning.h"
@@ -76,7 +76,7 @@ make_channels(hoop_comm *comm, hoop_error *error)
     o.payload_crc = hp_config_number(&comm->config, HP_SET_checksum) == 1;
     o.bytes = comm->counters.bytes;
     o.device[0] = comm->device[0];
-    o.room_bytes = hp_staging_room_bytes(comm);
+    o.room_bytes = hp_devices_room_bytes(comm);
     for (uint32_t c = 0; c < channels; c++) {
         o.index = (int)c;
         o.rooms = c == 0 ? 2 * HP_ROOMS : 0;

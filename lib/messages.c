@@ -4,10 +4,9 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "lib/held.h"
+#include "lib/devices.h"
 #include "lib/message_works.h"
 #include "lib/recorder.h"
-#include "lib/staging.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -131,7 +130,7 @@ settle(hoop_comm *comm)
 {
     hp_message_queue *settling = &comm->messages.settling;
     int settled = 0;
-    for (; settling->first && hp_staging_done(comm, settling->first->ticket); settled = 1) {
+    for (; settling->first && hp_devices_done(comm, settling->first->ticket); settled = 1) {
         hp_message *receive = hp_message_pop(settling);
         hp_peer *peer = comm->messages.peer[receive->peer];
         if (receive->arrival)
@@ -147,7 +146,7 @@ deliver(hp_peer *peer, hp_message *receive, hp_arrival *arrival)
 {
     if (receive->on_device) {
         settle_later(peer, receive, arrival,
-                     hp_staging_copy(peer->comm, &receive->call, receive->data, arrival->data, receive->bytes));
+                     hp_devices_copy(peer->comm, &receive->call, receive->data, arrival->data, receive->bytes));
         return;
     }
     if (receive->bytes > 0)
@@ -265,7 +264,7 @@ copy_in(hp_peer *peer, const hp_landing *landing)
 {
     hp_message *receive = landing->message;
     peer->room->ticket =
-        hp_staging_copy(peer->comm, &receive->call, receive->data + landing->at, peer->room->memory, landing->bytes);
+        hp_devices_copy(peer->comm, &receive->call, receive->data + landing->at, peer->room->memory, landing->bytes);
     if (receive->moved == receive->bytes)
         settle_later(peer, receive, NULL, peer->room->ticket);
     peer->room->held = 0;
@@ -294,7 +293,7 @@ frame_comes(void *arg, const hp_frame *frame, hoop_error *error)
     hp_peer *peer = arg;
     const hp_message *cleared = hp_pair_cleared(&peer->pair, frame->sequence);
     if (cleared && cleared->on_device) {
-        peer->room = hp_staging_take(peer->comm, 0);
+        peer->room = hp_devices_take(peer->comm, 0);
         if (!peer->room)
             return HOOP_SUCCESS;
     }
@@ -364,7 +363,7 @@ place_outside(hp_peer *peer, hp_transit *transit)
 {
     if (transit->piece.message->bytes <= HP_EAGER_MOST)
         return place_ahead(peer);
-    transit->room = hp_staging_take(peer->comm, 1);
+    transit->room = hp_devices_take(peer->comm, 1);
     return transit->room ? transit->room->memory : NULL;
 }
 
@@ -380,7 +379,7 @@ stage(hp_peer *peer)
     if (copies && !transit->data)
         return 0;
     if (copies)
-        transit->ticket = hp_staging_copy(peer->comm, &piece->message->call, transit->data, from, piece->bytes);
+        transit->ticket = hp_devices_copy(peer->comm, &piece->message->call, transit->data, from, piece->bytes);
     peer->staged++;
     return 1;
 }
@@ -417,7 +416,7 @@ post_frames(hp_peer *peer)
         *transit_of(peer, peer->taken++) = (hp_transit){.piece = piece};
     while (peer->staged < peer->taken && stage(peer))
         ;
-    while (peer->out->posted < peer->staged && hp_staging_done(peer->comm, transit_of(peer, peer->out->posted)->ticket))
+    while (peer->out->posted < peer->staged && hp_devices_done(peer->comm, transit_of(peer, peer->out->posted)->ticket))
         post_frame(peer, transit_of(peer, peer->out->posted));
 }
 
@@ -458,7 +457,7 @@ copy_over(hp_peer *peer, const hp_piece *piece)
     if (piece->bytes == 0)
         return 0;
     if (send->on_device || (receive && receive->on_device))
-        return hp_staging_copy(peer->comm, &send->call, place_of(peer), send->data + piece->at, piece->bytes);
+        return hp_devices_copy(peer->comm, &send->call, place_of(peer), send->data + piece->at, piece->bytes);
     memcpy(place_of(peer), send->data + piece->at, piece->bytes);
     return 0;
 }
@@ -489,7 +488,7 @@ move_piece(hp_peer *peer)
         pass_on(peer, &piece);
         return 1;
     }
-    if (!hp_staging_done(peer->comm, transit_of(peer, peer->sent)->ticket))
+    if (!hp_devices_done(peer->comm, transit_of(peer, peer->sent)->ticket))
         return 0;
     landed(peer);
     sent(peer);

@@ -122,7 +122,7 @@ downward lib hoop bootstrap wait collective serve sendrecv alltoallv message_cal
     standby round links fault cut_off large_packets reports vitals stats message_waits messages message_works devices ops inbox recorder callback \
     work_pool request registry baton comm counters call_times exchange ways pmi pmix mpi server_search bounded_wait environment outward launcher config config.def \
     secret_file listener server_thread peer_heartbeat \
-    channel attach slot belt work pair arrivals matching place schedule plan blocks
+    channel attach slot belt work pair matching place schedule plan blocks
 downward launch agent ranks start_error run silence inspection host job_server failure recorders agent_conn \
     mapping options rank_env allocation local_addr hostfile output screen stdin terminal affinity \
     lease rank_exit spec agent_msg write_queue signals spawn options.def xalloc

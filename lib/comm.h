@@ -140,8 +140,8 @@ typedef struct hp_reports {
     hp_waiting waiting;              /* as the server was told; call.kind 0: it knows of none */
     uint64_t waiting_at;             /* and when */
     int turns;                       /* so many waits give the loop a turn when they end; progress.c's */
-    int asks;                        /* the server's clock is to be asked for; vitals.c's */
-    uint64_t born, vitals_due;       /* vitals.c's: when this rank's ring was up, and when the next STATS is due */
+    int asks;                        /* the server's clock is to be asked for; stats.c's */
+    uint64_t born, vitals_due;       /* stats.c's: when this rank's ring was up, and when the next STATS is due */
     uint64_t logged;                 /* the last operation of which this rank has logged whom it waits for */
     hp_stall_warning warning;        /* the stall warning that this rank gives while the server is lost */
     hp_heartbeats *heartbeats;       /* those that the ranks send each other then; NULL without neighbours */

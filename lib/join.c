@@ -17,7 +17,7 @@
 #include "lib/outward.h"
 #include "lib/progress.h"
 #include "lib/server_thread.h"
-#include "lib/vitals.h"
+#include "lib/stats.h"
 #include "net/interface.h"
 #include "rendezvous/stall_warning.h"
 

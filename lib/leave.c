@@ -18,7 +18,7 @@
 #include "lib/recorder.h"
 #include "lib/registry.h"
 #include "lib/server_thread.h"
-#include "lib/vitals.h"
+#include "lib/stats.h"
 #include "lib/work_pool.h"
 
 #include <stdlib.h>

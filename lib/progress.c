@@ -16,7 +16,7 @@
 #include "lib/round.h"
 #include "lib/spin.h"
 #include "lib/standby.h"
-#include "lib/vitals.h"
+#include "lib/stats.h"
 
 #include <errno.h>
 #include <sched.h>

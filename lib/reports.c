@@ -9,7 +9,6 @@
 #include "lib/message_waits.h"
 #include "lib/recorder.h"
 #include "lib/stats.h"
-#include "lib/vitals.h"
 
 enum { JOIN_IN_MS = 2000 }; /* how long a rank sends heartbeats after the last one of a rank that has lost the server */
 

@@ -50,7 +50,7 @@ typedef struct hp_cut_off {
     hp_probe probe;
 } hp_cut_off;
 
-/* large_packets.c's. */
+/* cut_off.c's, likewise. */
 typedef struct hp_large_packets {
     int peer, told; /* whose host is asked; a line was written about this silence */
     hp_probe probe;

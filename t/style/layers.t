@@ -119,7 +119,7 @@ downward gpu gpu host cuda cuda_stream_sync cuda_queue cuda_bounce cuda_launch c
 downward rendezvous server inquiry job_keys table rank_row lookout job admission absence notes job_watch hold_up wait_chain whereabouts job_state rings summary columns comeback roster departure join_group straggler history stall_warning disagreement refused_call ring_names link_loss ping blame ring_order \
     events client membership registration resend clock_question control_conn message clock_offset lateness
 downward lib hoop bootstrap wait collective serve sendrecv alltoallv message_call group_call group leave entry join progress spin \
-    standby round links fault cut_off large_packets reports stats message_waits messages message_works devices ops inbox recorder callback \
+    standby round links fault cut_off reports stats message_waits messages message_works devices ops inbox recorder callback \
     work_pool request registry baton comm counters call_times exchange ways pmi pmix mpi server_search bounded_wait environment outward launcher config config.def \
     secret_file listener server_thread peer_heartbeat \
     channel attach slot belt work pair matching place schedule plan blocks

@@ -17,7 +17,6 @@
 #include "lib/entry.h"
 #include "lib/environment.h"
 #include "lib/exchange.h"
-#include "lib/outward.h"
 #include "lib/secret_file.h"
 #include "lib/server_search.h"
 

@@ -14,7 +14,6 @@
 #include "lib/environment.h"
 #include "lib/inbox.h"
 #include "lib/links.h"
-#include "lib/outward.h"
 #include "lib/progress.h"
 #include "lib/server_thread.h"
 #include "lib/stats.h"

@@ -9,7 +9,6 @@
 #include "base/secmem.h"
 #include "lib/entry.h"
 #include "lib/environment.h"
-#include "lib/outward.h"
 #include "lib/registry.h"
 #include "lib/server_thread.h"
 #include "net/interface.h"

@@ -120,7 +120,7 @@ downward rendezvous server inquiry job_keys table rank_row lookout job admission
     events client membership registration resend clock_question control_conn message clock_offset lateness
 downward lib hoop bootstrap wait collective serve sendrecv alltoallv message_call group_call group leave entry join progress spin \
     standby round links fault cut_off reports stats message_waits messages message_works devices ops inbox recorder callback \
-    work_pool request registry baton comm counters call_times exchange ways pmi pmix mpi server_search bounded_wait environment launcher config config.def \
+    work_pool request registry baton comm counters call_times exchange ways pmi pmix server_search bounded_wait environment launcher config config.def \
     secret_file listener server_thread peer_heartbeat \
     channel attach slot belt work pair matching place schedule plan blocks
 downward launch agent ranks start_error run silence inspection host job_server failure recorders agent_conn \

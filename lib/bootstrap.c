@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bootstrap: see bootstrap.h. Where the launcher has a key-value channel, rank 0 puts the address and a new secret there.
+ * bootstrap: how the processes that another launcher has started become a ring without hooprun. It fills in the settings
+ * that hooprun would have set: rank, size, server, job and secret. Rank 0's process has the server. Where the launcher has a key-value channel, rank 0 puts the address and a new secret there.
  * Where it has none, the server is at a port that follows from the job; the secret is the user's, and the key that both
  * sides use is derived from it and from all that tells this start from others. So a server of an earlier start, or of
  * another job, is a stranger.
  */
-#include "lib/bootstrap.h"
+#include "lib/join.h"
 
 #include "base/clock.h"
 #include "base/err.h"

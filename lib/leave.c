@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * leave: see leave.h. A socket that closes with unread bytes resets its connection, and what was still to be sent is
+ * leave: the end of a membership; see join.h. A socket that closes with unread bytes resets its connection, and what was still to be sent is
  * lost although this rank has already returned success; so no socket is closed before the kernel has delivered
  * everything.
  */
-#include "lib/leave.h"
+#include "lib/join.h"
 
 #include "base/clock.h"
 #include "base/err.h"

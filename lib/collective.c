@@ -11,7 +11,7 @@
 #include "lib/group.h"
 #include "lib/progress.h"
 #include "lib/request.h"
-#include "lib/work_pool.h"
+#include "lib/works.h"
 
 #include <stdio.h>
 #include <string.h>

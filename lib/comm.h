@@ -71,7 +71,7 @@ typedef struct hp_fault {
 } hp_fault;
 
 /*
- * Which thread drives, and what it has to do; progress.c's, inbox.c's, callback.c's, work_pool.c's and baton.c's.
+ * Which thread drives, and what it has to do; progress.c's, works.c's, works.c's, works.c's and baton.c's.
  * Guarded by `mutex` unless atomic, or the baton holder's.
  */
 typedef struct hp_driver {

@@ -5,13 +5,12 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/interrupt.h"
-#include "lib/callback.h"
 #include "lib/comm.h"
 #include "lib/devices.h"
 #include "lib/progress.h"
 #include "lib/registry.h"
 #include "lib/standby.h"
-#include "lib/work_pool.h"
+#include "lib/works.h"
 
 #include <stdio.h>
 #include <string.h>

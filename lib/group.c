@@ -8,9 +8,8 @@
 
 #include "base/dtype.h"
 #include "base/wire.h"
-#include "lib/callback.h"
 #include "lib/entry.h"
-#include "lib/work_pool.h"
+#include "lib/works.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "lib/entry.h"
 #include "lib/group.h"
 #include "lib/progress.h"
-#include "lib/work_pool.h"
+#include "lib/works.h"
 
 hoop_result
 hoop_group_start(hoop_comm *comm)

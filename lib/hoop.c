@@ -20,7 +20,7 @@
 #include "lib/recorder.h"
 #include "lib/registry.h"
 #include "lib/stats.h"
-#include "lib/work_pool.h"
+#include "lib/works.h"
 
 #include <net/if.h>
 #include <stdio.h>

@@ -12,11 +12,11 @@
 #include "lib/comm.h"
 #include "lib/devices.h"
 #include "lib/environment.h"
-#include "lib/inbox.h"
 #include "lib/links.h"
 #include "lib/progress.h"
 #include "lib/server_thread.h"
 #include "lib/stats.h"
+#include "lib/works.h"
 #include "net/interface.h"
 #include "rendezvous/stall_warning.h"
 

@@ -19,7 +19,7 @@
 #include "lib/registry.h"
 #include "lib/server_thread.h"
 #include "lib/stats.h"
-#include "lib/work_pool.h"
+#include "lib/works.h"
 
 #include <stdlib.h>
 

@@ -9,7 +9,7 @@
 
 #include "lib/entry.h"
 #include "lib/group.h"
-#include "lib/work_pool.h"
+#include "lib/works.h"
 
 /* What a call makes of its checked arguments: a work with its messages, or more messages in a group's work. */
 typedef struct hp_message_call {

@@ -2,8 +2,7 @@
 /* message_works: see message_works.h. */
 #include "lib/message_works.h"
 
-#include "lib/ops.h"
-#include "lib/work_pool.h"
+#include "lib/works.h"
 
 /* --- until a message may start --- */
 

@@ -7,16 +7,15 @@
 #include "base/processors.h"
 #include "base/thread.h"
 #include "lib/baton.h"
-#include "lib/callback.h"
 #include "lib/devices.h"
 #include "lib/fault.h"
-#include "lib/inbox.h"
 #include "lib/recorder.h"
 #include "lib/reports.h"
 #include "lib/round.h"
 #include "lib/spin.h"
 #include "lib/standby.h"
 #include "lib/stats.h"
+#include "lib/works.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * request: one public call before it becomes a work: its call and its buffers, checked. After this check no argument of
- * the caller can make it fail, but for blocks that overlap each other: work_pool.c, which has a copy to sort, finds them.
+ * the caller can make it fail, but for blocks that overlap each other: works.c, which has a copy to sort, finds them.
  */
 #ifndef HP_REQUEST_H
 #define HP_REQUEST_H

@@ -7,15 +7,14 @@
 #include "lib/comm.h"
 #include "lib/devices.h"
 #include "lib/fault.h"
-#include "lib/inbox.h"
 #include "lib/links.h"
 #include "lib/message_waits.h"
 #include "lib/message_works.h"
 #include "lib/messages.h"
-#include "lib/ops.h"
 #include "lib/recorder.h"
 #include "lib/reports.h"
 #include "lib/stats.h"
+#include "lib/works.h"
 
 enum {
     IDLE_SLEEP_MS = 1000,
@@ -32,21 +31,21 @@ static void
 report_refused_call(hoop_comm *comm, uint64_t last)
 {
     hp_driver *d = &comm->driver;
-    hp_unstarted refusal;
-    switch (hp_inbox_refused_call(comm, last, &refusal)) {
-    case HP_INBOX_REFUSED_OVER:
-        if (d->refusal_reported)
-            hp_reports_started(comm);
-        d->refusal_reported = 0;
-        break;
-    case HP_INBOX_REFUSED_NEW:
-        hp_name_report(comm);
-        refusal.call_name = hp_name_number(comm, &refusal.call);
-        hp_membership_unstarted(hp_client_membership(comm->client), &refusal);
-        d->refusal_reported = 1;
-        break;
-    default: break;
+    pthread_mutex_lock(&d->mutex);
+    hp_unstarted refusal = d->refused_call;
+    int is_new = d->refused == 1, over = last >= refusal.sequence;
+    d->refused = over ? 0 : 2;
+    pthread_mutex_unlock(&d->mutex);
+    if (over && d->refusal_reported)
+        hp_reports_started(comm);
+    if (over || !is_new) {
+        d->refusal_reported &= !over;
+        return;
     }
+    hp_name_report(comm);
+    refusal.call_name = hp_name_number(comm, &refusal.call);
+    hp_membership_unstarted(hp_client_membership(comm->client), &refusal);
+    d->refusal_reported = 1;
 }
 
 /* The queues of the work's device are opened here, at its first use. */

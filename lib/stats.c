@@ -194,9 +194,9 @@ static hp_vitals
 measure(hoop_comm *comm)
 {
     hoop_stats s = {.size = sizeof(s)};
-    uint64_t at = hp_now();
+    uint64_t at = hp_now() - comm->reports.born;
     hp_stats_fill(comm, &s);
-    return (hp_vitals){.at = at - comm->reports.born,
+    return (hp_vitals){.at = at,
                        .operations = s.operations,
                        .messages = s.messages,
                        .sent = s.bytes_sent,

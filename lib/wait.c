@@ -7,12 +7,11 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "lib/baton.h"
-#include "lib/callback.h"
 #include "lib/entry.h"
 #include "lib/group.h"
 #include "lib/progress.h"
 #include "lib/registry.h"
-#include "lib/work_pool.h"
+#include "lib/works.h"
 
 #include <sys/eventfd.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * work: one operation: arguments, plan, what is left to do, how it ended. work_pool.c owns all works of a communicator.
+ * work: one operation: arguments, plan, what is left to do, how it ended. works.c owns all works of a communicator.
  */
 #ifndef HP_WORK_H
 #define HP_WORK_H

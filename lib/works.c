@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* work_pool: see work_pool.h. The four lists are guarded by the driver's mutex. */
-#include "lib/work_pool.h"
+/*
+ * works: see works.h. The lists are guarded by the driver's mutex, but for that of the operations in progress.
+ * Operations start and complete in the order of their sequence numbers, on every rank the same.
+ */
+#include "lib/works.h"
 
 #include "base/err.h"
 #include "base/mem.h"
 #include "lib/baton.h"
+#include "lib/recorder.h"
+#include "lib/registry.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- made, and used again --- */
 
 static hoop_work *
 allocate(hp_driver *d, size_t blocks)
@@ -92,8 +99,12 @@ hp_work_pool_give(hoop_comm *comm, hoop_work *work)
     pthread_mutex_unlock(&d->mutex);
 }
 
-void
-hp_work_pool_settle(hoop_comm *comm, hoop_work *work, int before)
+/*
+ * The work is done. `before`: its state until then, which tells whether its owner still has it. Threads that wait for the
+ * communicator from elsewhere are woken.
+ */
+static void
+settle(hoop_comm *comm, hoop_work *work, int before)
 {
     atomic_fetch_sub(&comm->driver.outstanding, 1);
     if (before & HP_WORK_FREED)
@@ -220,4 +231,194 @@ hp_work_pool_free(hoop_comm *comm)
         comm->driver.free_arrays = next_array(array);
         free(array);
     }
+}
+
+/* --- submitted --- */
+
+void
+hp_inbox_put(hp_driver *d, hoop_work *first, hoop_work *last)
+{
+    uint64_t works = 0;
+    for (hoop_work *work = first; work; work = work == last ? NULL : work->next, works++) {
+        d->sequence += (uint64_t)work->calls;
+        work->sequence = d->sequence;
+    }
+    last->next = NULL;
+    if (d->inbox)
+        d->inbox_last->next = first;
+    else
+        d->inbox = first;
+    d->inbox_last = last;
+    atomic_fetch_add(&d->outstanding, works);
+    atomic_store(&d->has_inbox, 1);
+}
+
+hoop_work *
+hp_inbox_take(hoop_comm *comm, uint64_t *last, int *refused)
+{
+    hp_driver *d = &comm->driver;
+    pthread_mutex_lock(&d->mutex);
+    hoop_work *first = d->inbox;
+    *last = first ? d->inbox_last->sequence : 0;
+    *refused = d->refused;
+    d->inbox = d->inbox_last = NULL;
+    atomic_store_explicit(&d->has_inbox, 0, memory_order_relaxed);
+    pthread_mutex_unlock(&d->mutex);
+    return first;
+}
+
+void
+hp_inbox_refuse(hoop_comm *comm, const hp_call *call, const hoop_error *cause)
+{
+    hp_driver *d = &comm->driver;
+    pthread_mutex_lock(&d->mutex);
+    d->refused_call = (hp_unstarted){.sequence = d->sequence + 1, .call = *call, .cause = *cause};
+    d->refused = 1;
+    atomic_store(&d->has_inbox, 1);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+uint64_t
+hp_inbox_started(hoop_comm *comm)
+{
+    pthread_mutex_lock(&comm->driver.mutex);
+    uint64_t started = comm->driver.sequence;
+    pthread_mutex_unlock(&comm->driver.mutex);
+    return started;
+}
+
+/* --- their functions --- */
+
+static _Thread_local int inside; /* functions of this thread, one in the other: of different communicators */
+
+int
+hp_callback_inside(void)
+{
+    return inside > 0;
+}
+
+void
+hp_callback_queue(hoop_comm *comm, hoop_work *work)
+{
+    hp_driver *d = &comm->driver;
+    pthread_mutex_lock(&d->mutex);
+    work->next = NULL;
+    if (d->due)
+        d->due_last->next = work;
+    else
+        d->due = work;
+    d->due_last = work;
+    atomic_store(&d->has_due, !d->calling);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+void
+hp_callback_run(hoop_comm *comm)
+{
+    hp_driver *d = &comm->driver;
+    if (!hp_callback_due(comm))
+        return;
+    pthread_mutex_lock(&d->mutex);
+    if (!d->calling) {
+        d->calling = 1;
+        atomic_store(&d->has_due, 0);
+        while (d->due) {
+            hoop_work *work = d->due;
+            d->due = work->next;
+            pthread_mutex_unlock(&d->mutex);
+            inside++;
+            work->fn(work->fn_arg, work->result);
+            inside--;
+            settle(comm, work,
+                   atomic_fetch_or(&work->state, HP_WORK_RETURNED)); /* it may be its owner's now, or free */
+            pthread_mutex_lock(&d->mutex);
+        }
+        d->calling = 0;
+        pthread_cond_broadcast(&d->changed);
+        if (d->held) /* by a thread that may wait for one of these works */
+            hp_loop_wake(comm->loop);
+    }
+    pthread_mutex_unlock(&d->mutex);
+}
+
+/* --- in progress --- */
+
+void
+hp_ops_release_stream(hoop_comm *comm, hoop_work *work)
+{
+    if (!work->gate)
+        return;
+    /* Counted before the gate opens: the stream's owner may next use the GPU for the first time with another
+     * communicator, which is refused while any stream is blocked. */
+    hp_registry_block(comm, -1);
+    comm->device[work->device]->ops->gate_open(work->gate);
+    work->gate = NULL;
+}
+
+void
+hp_ops_complete(hoop_comm *comm, hoop_work *work, hoop_result result)
+{
+    work->result = result;
+    hp_recorder_leave(comm, work);
+    if (result == HOOP_SUCCESS) {
+        atomic_fetch_add_explicit(&comm->completed, (uint64_t)work->calls, memory_order_relaxed);
+        if (work->message_count > 0)
+            hp_count_add(&comm->counters.messages, work->message_count);
+        if (work->channels > 0)
+            hp_count_set(&comm->counters.plan, 2 * (1 + (uint64_t)work->plan[0].algorithm) + work->call.ordered);
+    }
+    hp_counters_leave(&comm->counters, work->record.left);
+    if (work->mark)
+        comm->device[work->device]->ops->unmark(work->mark);
+    work->mark = NULL;
+    hp_ops_release_stream(comm, work);
+    hp_work_pool_give_array(comm, work);
+    int before = atomic_fetch_or(&work->state, HP_WORK_ENDED);
+    if (before & HP_WORK_CALLS)
+        hp_callback_queue(comm, work);
+    else
+        settle(comm, work, before);
+}
+
+void
+hp_ops_start(hoop_comm *comm, hoop_work *work)
+{
+    if (atomic_load(&comm->fault.failed)) {
+        hp_ops_complete(comm, work, comm->fault.error.code);
+        return;
+    }
+    work->next = NULL;
+    if (comm->running)
+        comm->running_last->next = work;
+    else
+        comm->running = work;
+    comm->running_last = work;
+    for (uint32_t c = 0; c < work->channels; c++)
+        hp_channel_append(comm->channel[c], work);
+}
+
+static hoop_work *
+pop_running(hoop_comm *comm)
+{
+    hoop_work *work = comm->running;
+    comm->running = work->next;
+    if (!comm->running)
+        comm->running_last = NULL;
+    return work;
+}
+
+int
+hp_ops_finish(hoop_comm *comm)
+{
+    int finished = 0;
+    for (; comm->running && comm->running->channels_left == 0; finished++)
+        hp_ops_complete(comm, pop_running(comm), HOOP_SUCCESS);
+    return finished;
+}
+
+void
+hp_ops_fail(hoop_comm *comm)
+{
+    while (comm->running)
+        hp_ops_complete(comm, pop_running(comm), comm->fault.error.code);
 }

@@ -107,6 +107,8 @@ make_fused(hoop_comm *comm, hoop_work *work)
 int
 hp_group_join(hoop_comm *comm, const hp_request *request, int device)
 {
+    if (hp_kind_is_message(request->call.kind))
+        return !group.messages ? 0 : hp_work_pool_join(group.messages, request, device) ? 1 : -1;
     hoop_work **at = alike(&request->call, device), *to = at ? *at : NULL;
     if (!to)
         return 0;
@@ -120,6 +122,10 @@ hp_group_join(hoop_comm *comm, const hp_request *request, int device)
 void
 hp_group_add(hoop_work *work)
 {
+    if (work->messages) {
+        group.messages = work;
+        return;
+    }
     hoop_work **at = alike(&work->call, work->device);
     work->next = NULL;
     if (group.tail)
@@ -129,14 +135,6 @@ hp_group_add(hoop_work *work)
     group.tail = work;
     if (at && !*at)
         *at = work;
-}
-
-hoop_work *
-hp_group_messages(hoop_comm *comm, const hp_call *call)
-{
-    if (!group.messages)
-        group.messages = hp_work_pool_make_messages(comm, call);
-    return group.messages;
 }
 
 hoop_result

@@ -246,19 +246,12 @@ check(hp_request *r, int rank, int size, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
-hoop_result
-hp_request_check(hp_request *r, int rank, int size, hoop_error *error)
-{
-    hoop_result result = check(r, rank, size, error);
-    if (result != HOOP_SUCCESS)
-        hp_form_name(r->form, r->call.kind, error);
-    return result;
-}
+/* --- messages --- */
 
-/* peer and tag are numbers of the caller's; the rest is in the request. */
 static hoop_result
-check_peer(const hp_request *r, int peer, int size, hoop_error *error)
+check_peer(const hp_request *r, int size, hoop_error *error)
 {
+    int peer = r->peer;
     int any = peer == HOOP_ANY_RANK && r->call.kind == HP_RECV;
     if (any && r->form == HP_FORM_ON_STREAM)
         return hp_err_set(error, HOOP_ERR_UNSUPPORTED,
@@ -274,11 +267,11 @@ check_peer(const hp_request *r, int peer, int size, hoop_error *error)
 }
 
 static hoop_result
-check_message(const hp_request *r, int peer, int size, hoop_error *error)
+check_message(const hp_request *r, int size, hoop_error *error)
 {
     size_t elem = hoop_dtype_size((hoop_dtype)r->call.dtype), bytes;
     const void *buffer = r->call.kind == HP_SEND ? r->send : r->recv;
-    hoop_result result = check_peer(r, peer, size, error);
+    hoop_result result = check_peer(r, size, error);
     if (result != HOOP_SUCCESS)
         return result;
     if (elem == 0)
@@ -292,10 +285,66 @@ check_message(const hp_request *r, int peer, int size, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
-hoop_result
-hp_request_check_message(const hp_request *r, int peer, int size, hoop_error *error)
+/* One side of an alltoallv. */
+typedef struct side {
+    const void *buffer;
+    const size_t *counts, *displs; /* displs NULL: one after the other */
+    const char *buffer_name, *counts_name;
+} side;
+
+/* *bytes: the bytes from the buffer's beginning to the end of its last block. */
+static hoop_result
+check_side(const side *b, size_t elem, int size, size_t *bytes, hoop_error *error)
 {
-    hoop_result result = check_message(r, peer, size, error);
+    size_t next = 0;
+    *bytes = 0;
+    if (!b->counts)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s is NULL", b->counts_name);
+    for (int rank = 0; rank < size; rank++) {
+        size_t at = b->displs && b->counts[rank] ? b->displs[rank] : next, end; /* an empty block has no place */
+        if (b->counts[rank] > PTRDIFF_MAX || at > PTRDIFF_MAX || !hp_mul(at + b->counts[rank], elem, &end) ||
+            end > PTRDIFF_MAX)
+            return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "the block of rank %d in %s exceeds the address range",
+                              rank, b->buffer_name);
+        next = at + b->counts[rank];
+        if (b->counts[rank] && end > *bytes)
+            *bytes = end;
+    }
+    if (*bytes > 0 && !b->buffer)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s is NULL", b->buffer_name);
+    if (*bytes > 0 && misaligned(b->buffer, elem))
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s is not aligned to its elements", b->buffer_name);
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
+check_alltoallv(const hp_request *r, int rank, int size, hoop_error *error)
+{
+    const side send = {r->send, r->send_counts, r->send_displs, "sendbuf", "sendcounts"};
+    const side recv = {r->recv, r->counts, r->displs, "recvbuf", "recvcounts"};
+    size_t elem = hoop_dtype_size((hoop_dtype)r->call.dtype), sent, received;
+    if (elem == 0)
+        return refuse(error, "unknown dtype; see hoop_dtype in hoop.h");
+    hoop_result result = check_side(&send, elem, size, &sent, error);
+    if (result == HOOP_SUCCESS)
+        result = check_side(&recv, elem, size, &received, error);
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (r->send_counts[rank] != r->counts[rank])
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "rank %d sends itself %zu elements, but receives %zu from itself", rank, r->send_counts[rank],
+                          r->counts[rank]);
+    if (hp_overlap(r->send, sent, r->recv, received))
+        return refuse(error, "sendbuf and recvbuf overlap; there is no in-place form");
+    return HOOP_SUCCESS;
+}
+
+hoop_result
+hp_request_check(hp_request *r, int rank, int size, hoop_error *error)
+{
+    hoop_result result = r->call.kind == HP_ALLTOALLV       ? check_alltoallv(r, rank, size, error)
+                         : hp_kind_is_message(r->call.kind) ? check_message(r, size, error)
+                                                            : check(r, rank, size, error);
     if (result != HOOP_SUCCESS)
         hp_form_name(r->form, r->call.kind, error);
     return result;

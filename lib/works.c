@@ -5,8 +5,10 @@
  */
 #include "lib/works.h"
 
+#include "base/dtype.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "gpu/gpu.h"
 #include "lib/baton.h"
 #include "lib/recorder.h"
 #include "lib/registry.h"
@@ -69,26 +71,6 @@ copy_blocks(const hoop_comm *comm, hoop_work *work, const hp_request *r, hoop_er
     return HOOP_SUCCESS;
 }
 
-hoop_work *
-hp_work_pool_make(hoop_comm *comm, const hp_request *request, int device, hoop_error *error)
-{
-    hoop_work *work = hp_work_pool_take(comm, request->counts != NULL);
-    if (!work) {
-        hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for an operation");
-        return NULL;
-    }
-    if (request->counts && copy_blocks(comm, work, request, error) != HOOP_SUCCESS) {
-        hp_work_pool_give(comm, work);
-        return NULL;
-    }
-    work->call = request->call;
-    work->calls = 1;
-    work->device = device;
-    work->place.in_place = request->in_place;
-    hp_work_single(work, request->send, request->recv);
-    return work;
-}
-
 void
 hp_work_pool_give(hoop_comm *comm, hoop_work *work)
 {
@@ -127,18 +109,6 @@ hp_work_pool_plan(hoop_comm *comm, hoop_work *work)
     work->piece = HP_PIECE_BYTES;
 }
 
-hoop_work *
-hp_work_pool_make_messages(hoop_comm *comm, const hp_call *call)
-{
-    hoop_work *work = hp_work_pool_take(comm, 0);
-    if (!work)
-        return NULL;
-    work->comm = comm;
-    work->call = *call;
-    work->messages = &work->one_message;
-    return work;
-}
-
 /* The array has room for so many messages. */
 static int
 grow_messages(hoop_work *work, size_t count)
@@ -156,8 +126,9 @@ grow_messages(hoop_work *work, size_t count)
     return 1;
 }
 
-hp_message *
-hp_work_pool_add_messages(hoop_work *work, size_t count)
+/* Appends so many, zeroed. The first one needs no memory. */
+static hp_message *
+add_messages(hoop_work *work, size_t count)
 {
     size_t all = work->message_count + count;
     if (all > 1) {
@@ -171,6 +142,91 @@ hp_work_pool_add_messages(hoop_work *work, size_t count)
     memset(first, 0, count * sizeof(*first));
     work->message_count = all;
     return first;
+}
+
+/* One message for each rank. `number` tells apart the alltoallvs of a group. */
+static void
+fill_blocks(hp_message *messages, const hp_request *r, int sending, int size, int number, int device)
+{
+    const uint8_t *buffer = sending ? r->send : r->recv;
+    const size_t *counts = sending ? r->send_counts : r->counts, *displs = sending ? r->send_displs : r->displs;
+    size_t elem = hp_dtype_size((hoop_dtype)r->call.dtype), next = 0;
+    int on_device = device > 0 && hp_device_of(buffer) != &hp_host_ops;
+    for (int rank = 0; rank < size; rank++) {
+        size_t at = displs ? displs[rank] : next;
+        hp_message *m = &messages[rank];
+        m->peer = rank;
+        m->sending = sending;
+        m->call = r->call;
+        m->call.root = number;
+        m->call.count = counts[rank];
+        m->bytes = counts[rank] * elem;
+        m->on_device = on_device && m->bytes > 0;
+        m->data = m->bytes ? (uint8_t *)(uintptr_t)buffer + at * elem : NULL;
+        next = at + counts[rank];
+    }
+}
+
+int
+hp_work_pool_join(hoop_work *work, const hp_request *r, int device)
+{
+    int size = work->comm->size, blocks = r->call.kind == HP_ALLTOALLV;
+    hp_message *first = add_messages(work, blocks ? 2 * (size_t)size : 1);
+    if (!first)
+        return 0;
+    work->device = device > work->device ? device : work->device;
+    if (blocks) { /* receives first, so that most blocks find theirs */
+        fill_blocks(first, r, 0, size, work->alltoallvs, device);
+        fill_blocks(first + size, r, 1, size, work->alltoallvs++, device);
+        return 1;
+    }
+    first->peer = r->peer;
+    first->sending = r->call.kind == HP_SEND;
+    first->call = r->call;
+    first->call.kind = HP_SEND;
+    first->bytes = r->call.count * hp_dtype_size((hoop_dtype)r->call.dtype);
+    first->data = first->sending ? (uint8_t *)(uintptr_t)r->send : r->recv;
+    first->on_device = device > 0 && first->bytes > 0;
+    return 1;
+}
+
+static hoop_work *
+make_messages(hoop_comm *comm, const hp_request *request, int device, hoop_error *error)
+{
+    hoop_work *work = hp_work_pool_take(comm, 0);
+    if (work) {
+        work->comm = comm;
+        work->call = request->call;
+        work->messages = &work->one_message;
+    }
+    if (work && hp_work_pool_join(work, request, device))
+        return work;
+    if (work)
+        hp_work_pool_give(comm, work);
+    hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for a message");
+    return NULL;
+}
+
+hoop_work *
+hp_work_pool_make(hoop_comm *comm, const hp_request *request, int device, hoop_error *error)
+{
+    if (hp_kind_is_message(request->call.kind))
+        return make_messages(comm, request, device, error);
+    hoop_work *work = hp_work_pool_take(comm, request->counts != NULL);
+    if (!work) {
+        hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for an operation");
+        return NULL;
+    }
+    if (request->counts && copy_blocks(comm, work, request, error) != HOOP_SUCCESS) {
+        hp_work_pool_give(comm, work);
+        return NULL;
+    }
+    work->call = request->call;
+    work->calls = 1;
+    work->device = device;
+    work->place.in_place = request->in_place;
+    hp_work_single(work, request->send, request->recv);
+    return work;
 }
 
 /* The first segment of an array in the free list holds the next array (recv) and the room of this one (count). */

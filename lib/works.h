@@ -20,8 +20,8 @@
 hoop_work *hp_work_pool_take(hoop_comm *comm, int has_blocks);
 
 /*
- * One that is filled from a checked request: its call, its buffers as the single segment, its blocks, its device. NULL
- * with the error filled: memory has run out, or blocks overlap.
+ * One that is filled from a checked request: its call, its buffers as the single segment, its blocks, its device; or its
+ * messages. NULL with the error filled: memory has run out, or blocks overlap.
  */
 hoop_work *hp_work_pool_make(hoop_comm *comm, const hp_request *request, int device, hoop_error *error);
 void hp_work_pool_give(hoop_comm *comm, hoop_work *work);
@@ -36,12 +36,8 @@ void hp_work_pool_plan(hoop_comm *comm, hoop_work *work);
 void hp_work_pool_take_array(hoop_comm *comm, hoop_work *work);
 void hp_work_pool_give_array(hoop_comm *comm, hoop_work *work);
 
-/*
- * A work for messages, of this call; it has none yet. hp_work_pool_add_messages appends so many, zeroed, and returns the
- * first of them. NULL when memory runs out.
- */
-hoop_work *hp_work_pool_make_messages(hoop_comm *comm, const hp_call *call);
-hp_message *hp_work_pool_add_messages(hoop_work *work, size_t count);
+/* Appends the messages of another request to a work for messages, in the order of the calls. 0: memory has run out. */
+int hp_work_pool_join(hoop_work *work, const hp_request *request, int device);
 
 void hp_work_pool_free(hoop_comm *comm); /* frees all that were ever made; the caller has no handle any more */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hoop: the public entry points: membership and errors; group_call.c has those of groups, wait.c the waits, calls.c the
+ * hoop: the public entry points: membership and errors; group.c has those of groups, wait.c the waits, calls.c the
  * collectives and messages. Checks arguments and state, writes the messages about the caller's mistakes, and passes on; decides
  * nothing else.
  */

@@ -3,7 +3,7 @@
 #include "lib/devices.h"
 
 #include "base/err.h"
-#include "lib/attach.h"
+#include "lib/channel.h"
 #include "lib/registry.h"
 
 #include <errno.h>

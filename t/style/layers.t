@@ -122,7 +122,7 @@ downward lib hoop bootstrap wait calls serve group leave entry join progress spi
     standby round links fault cut_off reports stats message_waits messages message_works devices works recorder \
     request registry baton comm counters call_times exchange ways pmi pmix server_search bounded_wait environment launcher config config.def \
     secret_file listener server_thread peer_heartbeat \
-    channel attach slot belt work pair matching place schedule plan blocks
+    channel slot work pair matching place schedule plan blocks
 downward launch agent ranks start_error run silence inspection host job_server failure recorders agent_conn \
     mapping options rank_env allocation local_addr hostfile output screen stdin terminal affinity \
     lease rank_exit spec agent_msg write_queue signals spawn options.def xalloc
@@ -133,8 +133,8 @@ downward perf run data memory report options stats collectives
 pure='hoop\.h|base/[a-z_]+\.h|gpu/gpu\.h|lib/(place|schedule|plan|blocks)\.h'
 allowed 'blocks, plan, schedule and place are pure' "$pure" lib/blocks.[ch] lib/plan.[ch] lib/schedule.[ch] lib/place.[ch]
 allowed 'the belt sees the pure files, works, links and queues' \
-    "$pure|net/(link|frame|loop)\.h|lib/(channel|belt|attach|slot|work)\.h" \
-    lib/channel.[ch] lib/slot.[ch] lib/belt.h lib/attach.[ch]
+    "$pure|net/(link|frame|loop)\.h|lib/(channel|slot|work)\.h" \
+    lib/channel.[ch] lib/slot.[ch]
 
 # Limits stop while a process is stopped: two clocks in one room would differ after that.
 is '' "$(grep -n 'hp_now()' $(ls rendezvous/*.c | grep -v -e control_conn -e clock_question) net/dial.c net/handshake_io.c lib/round.c lib/reports.c lib/links.c lib/join.c \

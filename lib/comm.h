@@ -8,16 +8,20 @@
 #define HP_COMM_H
 
 #include "base/call_names.h"
+#include "base/count.h"
 #include "base/dtype.h"
+#include "base/stopwatch.h"
+#include "base/wait.h"
 #include "flight/folder.h"
 #include "lib/channel.h"
 #include "lib/config.h"
-#include "lib/counters.h"
 #include "lib/listener.h"
 #include "lib/peer_heartbeat.h"
 #include "net/probe.h"
 #include "net/race.h"
 #include "rendezvous/client.h"
+#include "rendezvous/clock_offset.h"
+#include "rendezvous/lateness.h"
 #include "rendezvous/stall_warning.h"
 
 #include <pthread.h>
@@ -147,7 +151,41 @@ typedef struct hp_reports {
     hp_heartbeats *heartbeats;       /* those that the ranks send each other then; NULL without neighbours */
 } hp_reports;
 
-/* The flight recorder; recorder.c's. The baton holder's, except as noted. */
+/* When a rank has called, by the server's clock; account.c adds it up. All zero at first. */
+typedef struct hp_call_times {
+    hp_entry_times known;                /* by the server's clock */
+    uint64_t early, sum, earliest, last; /* not added yet, by this host's clock: how many, their sum modulo 2^64 */
+    hp_clock_offset clock;
+} hp_call_times;
+
+enum { HP_COUNTERS_ENTRIES = 1024 }; /* of so many collectives, the time of one's call is added up */
+enum { HP_TIMES_WORDS = 6 };         /* that any thread may read of hp_call_times */
+
+/*
+ * What the driver counts; account.c's. The baton's holder counts, and any thread may read; fields of one moment need not
+ * agree. All times are by hp_now(), and those that others have read already: an operation that does not wait reads no
+ * clock for this.
+ */
+typedef struct hp_counters {
+    hp_count messages, bytes[2]; /* messages that ended well; payload received, and sent */
+    hp_count plan;  /* of the last collective that ended well: 2 (1 + its algorithm), and 1 if in rank order; 0: none */
+    hp_count ended; /* when the last operation ended; 0: one is in progress, or there was none */
+    hp_stopwatch inside; /* operations were in progress */
+    hp_stopwatch waited[HP_WAITS];
+    hp_stopwatch *waited_for; /* by rank; NULL before the ring is known */
+    int ranks;
+    hp_count rtt_us, retransmits, delivery_rate, shares; /* to the next rank */
+    atomic_uint shown;                                   /* in [shown % 2] is what `times` were */
+    hp_count times_shown[2][HP_TIMES_WORDS];
+    /* the baton holder's alone */
+    hp_call_times times;
+    uint64_t in_progress; /* operations */
+    uint64_t left;        /* when the last one ended */
+    uint64_t passed;      /* stations that steps had passed when the wait began */
+    hp_awaited awaited;   /* HP_WAIT_NONE: no wait is open */
+} hp_counters;
+
+/* The flight recorder; account.c's. The baton holder's, except as noted. */
 typedef struct hp_recorder {
     hp_flight_file file;
     uint64_t called;  /* works submitted; under the driver's mutex */

@@ -4,9 +4,9 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "lib/account.h"
 #include "lib/devices.h"
 #include "lib/message_works.h"
-#include "lib/recorder.h"
 
 #include <stdlib.h>
 #include <string.h>

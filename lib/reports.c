@@ -5,9 +5,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "lib/account.h"
 #include "lib/comm.h"
 #include "lib/message_waits.h"
-#include "lib/recorder.h"
 #include "lib/stats.h"
 
 enum { JOIN_IN_MS = 2000 }; /* how long a rank sends heartbeats after the last one of a rank that has lost the server */

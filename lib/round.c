@@ -3,6 +3,7 @@
 #include "lib/round.h"
 
 #include "base/clock.h"
+#include "lib/account.h"
 #include "lib/baton.h"
 #include "lib/comm.h"
 #include "lib/devices.h"
@@ -11,7 +12,6 @@
 #include "lib/message_waits.h"
 #include "lib/message_works.h"
 #include "lib/messages.h"
-#include "lib/recorder.h"
 #include "lib/reports.h"
 #include "lib/stats.h"
 #include "lib/works.h"
@@ -53,8 +53,7 @@ static void
 start(hoop_comm *comm, hoop_work *work)
 {
     hoop_error error;
-    hp_recorder_enter(comm, work);
-    hp_counters_enter(&comm->counters, work->record.entered);
+    hp_account_enter(comm, work);
     if (work->device > 0 && !atomic_load(&comm->fault.failed)) {
         if (hp_devices_pin(comm, work->device, &error) == HOOP_SUCCESS)
             hp_devices_watch(comm, work->device);
@@ -65,7 +64,6 @@ start(hoop_comm *comm, hoop_work *work)
         hp_messages_start(comm, work);
         return;
     }
-    hp_counters_call(&comm->counters, work->sequence, (uint64_t)work->calls, work->record.entered);
     if (!comm->running)
         hp_reports_enter(comm, work->sequence);
     hp_ops_start(comm, work);

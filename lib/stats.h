@@ -7,8 +7,8 @@
 #ifndef HP_STATS_H
 #define HP_STATS_H
 
+#include "lib/account.h"
 #include "lib/comm.h"
-#include "lib/recorder.h"
 
 hp_report hp_stats_report(const hoop_comm *comm);
 

@@ -57,7 +57,7 @@ struct hoop_work {
     hoop_done_fn *fn; /* of hoop_work_on_done */
     void *fn_arg;
 
-    hp_flight_record record; /* recorder.c's */
+    hp_flight_record record; /* account.c's */
 
     /* messages between two ranks; then it uses no channel */
     hp_message one_message; /* the usual single message ... */

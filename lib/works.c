@@ -9,8 +9,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "gpu/gpu.h"
+#include "lib/account.h"
 #include "lib/baton.h"
-#include "lib/recorder.h"
 #include "lib/registry.h"
 
 #include <stddef.h>
@@ -415,15 +415,7 @@ void
 hp_ops_complete(hoop_comm *comm, hoop_work *work, hoop_result result)
 {
     work->result = result;
-    hp_recorder_leave(comm, work);
-    if (result == HOOP_SUCCESS) {
-        atomic_fetch_add_explicit(&comm->completed, (uint64_t)work->calls, memory_order_relaxed);
-        if (work->message_count > 0)
-            hp_count_add(&comm->counters.messages, work->message_count);
-        if (work->channels > 0)
-            hp_count_set(&comm->counters.plan, 2 * (1 + (uint64_t)work->plan[0].algorithm) + work->call.ordered);
-    }
-    hp_counters_leave(&comm->counters, work->record.left);
+    hp_account_leave(comm, work);
     if (work->mark)
         comm->device[work->device]->ops->unmark(work->mark);
     work->mark = NULL;

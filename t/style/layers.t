@@ -119,8 +119,8 @@ downward gpu gpu host cuda cuda_stream_sync cuda_queue cuda_bounce cuda_launch c
 downward rendezvous server inquiry job_keys table rank_row lookout job admission absence notes job_watch hold_up wait_chain whereabouts job_state rings summary columns comeback roster departure join_group straggler history stall_warning disagreement refused_call ring_names link_loss ping blame ring_order \
     events client membership registration resend clock_question control_conn message clock_offset lateness
 downward lib hoop bootstrap wait calls serve group leave entry join progress spin \
-    standby round links fault cut_off reports stats message_waits messages message_works devices works recorder \
-    request registry baton comm counters call_times exchange ways pmi pmix server_search bounded_wait environment launcher config config.def \
+    standby round links fault cut_off reports stats message_waits messages message_works devices works account \
+    request registry baton comm exchange ways pmi pmix server_search bounded_wait environment launcher config config.def \
     secret_file listener server_thread peer_heartbeat \
     channel slot work pair matching place schedule plan blocks
 downward launch agent ranks start_error run silence inspection host job_server failure recorders agent_conn \

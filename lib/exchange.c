@@ -12,7 +12,6 @@
 #include "base/err.h"
 #include "base/secmem.h"
 #include "lib/pmi.h"
-#include "lib/pmix.h"
 
 #include <dlfcn.h>
 #include <limits.h>

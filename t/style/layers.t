@@ -120,7 +120,7 @@ downward rendezvous server inquiry job_keys table rank_row lookout job admission
     events client membership registration resend clock_question control_conn message clock_offset lateness
 downward lib hoop bootstrap wait calls serve group leave entry join progress spin \
     standby round links fault cut_off reports stats message_waits messages message_works devices works account \
-    request registry baton comm exchange ways pmi pmix server_search bounded_wait environment launcher config config.def \
+    request registry baton comm exchange ways pmi server_search bounded_wait environment launcher config config.def \
     secret_file listener server_thread peer_heartbeat \
     channel slot work pair matching place schedule plan blocks
 downward launch agent ranks start_error run silence inspection host job_server failure recorders agent_conn \

@@ -20,16 +20,6 @@ enum { MESSAGES_MOST = 8 }; /* works of messages whose waits are written */
 
 static atomic_int has_failed; /* 1: a communicator of this process has no recorder, and said so */
 
-static void
-fill_head(const hoop_comm *comm, hp_flight_head *head)
-{
-    *head = (hp_flight_head){.rank = comm->rank, .size = comm->size, .epoch = comm->epoch, .comm = comm->id};
-    hp_environment_host(&comm->config, head->host);
-    snprintf(head->job, sizeof(head->job), "%s", hp_config_text(&comm->config, HP_SET_job));
-    snprintf(head->name, sizeof(head->name), "%s", comm->name);
-    hp_flight_sign(head);
-}
-
 void
 hp_recorder_open(hoop_comm *comm)
 {
@@ -38,7 +28,11 @@ hp_recorder_open(hoop_comm *comm)
     if (!hp_config_number(&comm->config, HP_SET_recorder))
         return;
     if (hp_flight_file_make(&comm->recorder.file, &error) == HOOP_SUCCESS) {
-        fill_head(comm, &head);
+        head = (hp_flight_head){.rank = comm->rank, .size = comm->size, .epoch = comm->epoch, .comm = comm->id};
+        hp_environment_host(&comm->config, head.host);
+        snprintf(head.job, sizeof(head.job), "%s", hp_config_text(&comm->config, HP_SET_job));
+        snprintf(head.name, sizeof(head.name), "%s", comm->name);
+        hp_flight_sign(&head);
         hp_flight_begin(comm->recorder.file.words, &head);
     } else {
         int first = !atomic_exchange(&has_failed, 1) && comm->local_rank == 0;
@@ -85,24 +79,19 @@ hp_recorder_wait(hoop_comm *comm, hp_awaited awaited)
         note_wait(comm, comm->running, awaited);
 }
 
-static void
-wait_message(hoop_comm *comm, hoop_work *work)
-{
-    size_t i = 0;
-    while (i < work->message_count && work->messages[i].done)
-        i++;
-    if (i < work->message_count)
-        note_wait(comm, work, hp_message_awaited(&work->messages[i]));
-}
-
 void
 hp_recorder_wait_messages(hoop_comm *comm)
 {
     int n = 0;
     if (!comm->recorder.file.words)
         return;
-    for (hoop_work *work = comm->messages.running; work && n < MESSAGES_MOST; work = work->next, n++)
-        wait_message(comm, work);
+    for (hoop_work *work = comm->messages.running; work && n < MESSAGES_MOST; work = work->next, n++) {
+        size_t i = 0;
+        while (i < work->message_count && work->messages[i].done)
+            i++;
+        if (i < work->message_count)
+            note_wait(comm, work, hp_message_awaited(&work->messages[i]));
+    }
 }
 
 void

@@ -279,21 +279,6 @@ out_of_memory(hp_channel *channel, hp_slot *slot)
     channel->command_error = HOOP_ERR_NO_MEMORY;
 }
 
-static void
-post_receive(hp_channel *channel, hp_slot *slot)
-{
-    const hp_step *step = &slot->step;
-    /* the sender's number of this step: the law of lag */
-    hp_frame frame =
-        frame_of(channel, slot, slot->step_in_work - slot->work->plan[channel->o.index].slices, step->recv_first);
-    slot->recv_link =
-        step->flags & HP_STEP_EXCHANGE ? hp_channel_from(channel, step->from) : hp_channel_in(channel, step->from);
-    if (!slot->recv_link)
-        out_of_memory(channel, slot);
-    else
-        slot->recv_mark = post_at(channel, slot, slot->recv_link, &frame, slot->place.recv, step->recv_count);
-}
-
 static int
 admit(hp_channel *channel)
 {
@@ -336,8 +321,18 @@ post(hp_channel *channel)
     hp_slot *slot = slot_of(channel, channel->posted);
     if (channel->posted == channel->admitted || !may_post(channel, slot))
         return 0;
-    if (slot->step.flags & HP_STEP_RECV)
-        post_receive(channel, slot);
+    if (slot->step.flags & HP_STEP_RECV) {
+        const hp_step *step = &slot->step;
+        /* the sender's number of this step: the law of lag */
+        hp_frame frame =
+            frame_of(channel, slot, slot->step_in_work - slot->work->plan[channel->o.index].slices, step->recv_first);
+        slot->recv_link =
+            step->flags & HP_STEP_EXCHANGE ? hp_channel_from(channel, step->from) : hp_channel_in(channel, step->from);
+        if (!slot->recv_link)
+            out_of_memory(channel, slot);
+        else
+            slot->recv_mark = post_at(channel, slot, slot->recv_link, &frame, slot->place.recv, step->recv_count);
+    }
     channel->posted++;
     return 1;
 }

@@ -13,21 +13,10 @@
 /* --- large packets --- */
 
 /*
- * A path may drop large packets alone, as one whose switch or tunnel has a smaller MTU than the hosts: small packets are
- * answered, and no data is acknowledged. The rank that sends says so in one WARN line.
+ * A look, once a second, at the awaited link that has been silent longest; NULL: none is. A path may drop large packets
+ * alone, as one whose switch or tunnel has a smaller MTU than the hosts: small packets are answered, and no data is
+ * acknowledged. The rank that sends says so in one WARN line.
  */
-static void
-tell(const hoop_comm *comm, const hp_link *link, uint32_t size)
-{
-    const hp_member *me = &comm->ring->members[comm->rank], *peer = &comm->ring->members[link->peer];
-    hp_log(HP_LOG_WARN,
-           "%s has heard no acknowledgement of what it sends to %s for 10 s and more, although that host answers small "
-           "packets: do packets of %u bytes get lost between these two hosts? Compare the MTU "
-           "of their interfaces (\"ip link\") with that of switches, tunnels and virtual private networks on the way",
-           hp_member_name(me).text, hp_member_name(peer).text, size);
-}
-
-/* A look, once a second, at the awaited link that has been silent longest; NULL: none is. */
 static void
 check_large_packets(hoop_comm *comm, const hp_link *link, uint64_t now)
 {
@@ -40,7 +29,13 @@ check_large_packets(hoop_comm *comm, const hp_link *link, uint64_t now)
     }
     hp_probe_state state = hp_probe_poll(&p->probe);
     if (state == HP_PROBE_ALIVE && p->peer == link->peer) {
-        tell(comm, link, size);
+        const hp_member *me = &comm->ring->members[comm->rank], *peer = &comm->ring->members[link->peer];
+        hp_log(
+            HP_LOG_WARN,
+            "%s has heard no acknowledgement of what it sends to %s for 10 s and more, although that host answers "
+            "small packets: do packets of %u bytes get lost between these two hosts? Compare the MTU "
+            "of their interfaces (\"ip link\") with that of switches, tunnels and virtual private networks on the way",
+            hp_member_name(me).text, hp_member_name(peer).text, size);
         p->told = 1;
     }
     if (state == HP_PROBE_ASKED && p->peer == link->peer)

@@ -161,21 +161,14 @@ prepare(hoop_comm *comm, const void *ptr)
     atomic_store(&comm->gpu.prepared, device && result == HOOP_SUCCESS); /* otherwise it is tried again */
 }
 
-/* The GPU of the two arrays, for all communicators but one. Under the lock of registry.c. */
-static void
-prepare_others(const hoop_comm *but, const void *send, const void *recv)
-{
-    const void *ptr = hp_device_of(send) == &hp_cuda_ops ? send : recv;
-    for (hoop_comm *comm = hp_registry_first(); comm && !hp_registry_blocked(); comm = comm->next_registered)
-        if (comm != but && !atomic_load(&comm->gpu.prepared))
-            prepare(comm, ptr);
-}
-
 void
 hp_devices_block(hoop_comm *comm, const void *send, const void *recv)
 {
     hp_registry_lock();
-    prepare_others(comm, send, recv);
+    const void *ptr = hp_device_of(send) == &hp_cuda_ops ? send : recv;
+    for (hoop_comm *other = hp_registry_first(); other && !hp_registry_blocked(); other = other->next_registered)
+        if (other != comm && !atomic_load(&other->gpu.prepared))
+            prepare(other, ptr);
     hp_registry_block(comm, 1);
     hp_registry_unlock();
 }
@@ -236,12 +229,6 @@ hp_devices_room_bytes(const hoop_comm *comm)
     return comm->plan.slice_bytes > HP_EAGER_MOST ? comm->plan.slice_bytes : HP_EAGER_MOST;
 }
 
-static uint8_t *
-memory_of(const hoop_comm *comm, int sending, int i)
-{
-    return comm->channel[0]->rooms + (size_t)(sending * HP_ROOMS + i) * comm->channel[0]->o.room_bytes;
-}
-
 hp_room *
 hp_devices_take(hoop_comm *comm, int sending)
 {
@@ -249,7 +236,8 @@ hp_devices_take(hoop_comm *comm, int sending)
         hp_room *room = &comm->messages.room[sending][i];
         if (room->held || !hp_devices_done(comm, room->ticket))
             continue;
-        *room = (hp_room){.memory = memory_of(comm, sending, i), .held = 1};
+        *room = (hp_room){.held = 1};
+        room->memory = comm->channel[0]->rooms + (size_t)(sending * HP_ROOMS + i) * comm->channel[0]->o.room_bytes;
         return room;
     }
     return NULL;

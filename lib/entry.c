@@ -248,17 +248,6 @@ is_interrupted(hoop_comm *comm)
     return hp_interrupt_take();
 }
 
-static void
-abort_interrupted(hoop_comm *comm)
-{
-    hoop_error error;
-    char me[96];
-    hp_err_set(&error, HOOP_ERR_ABORTED, "%s aborted the job: rank %d was interrupted",
-               hp_comm_name(comm, comm->rank, me), comm->rank);
-    error.rank = error.reporter = comm->rank;
-    hp_progress_abort(comm, &error);
-}
-
 int
 hp_entry_wait(hp_waiter *waiter, uint64_t deadline)
 {
@@ -271,7 +260,12 @@ hp_entry_wait(hp_waiter *waiter, uint64_t deadline)
         if (last)
             return 0;
         if (is_interrupted(waiter->comm)) {
-            abort_interrupted(waiter->comm);
+            hoop_error error;
+            char me[96];
+            hp_err_set(&error, HOOP_ERR_ABORTED, "%s aborted the job: rank %d was interrupted",
+                       hp_comm_name(waiter->comm, waiter->comm->rank, me), waiter->comm->rank);
+            error.rank = error.reporter = waiter->comm->rank;
+            hp_progress_abort(waiter->comm, &error);
             slice = deadline = HP_NEVER;
         }
     }

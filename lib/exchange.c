@@ -55,13 +55,6 @@ find_mpi(void)
     return function;
 }
 
-/* MPI_Init may come. */
-static int
-mpi_is_loaded(void)
-{
-    return find_mpi() != NULL;
-}
-
 /* From MPI_Init to the end of the process. */
 static int
 mpi_is_here(void)
@@ -141,7 +134,7 @@ by_pmix(const hp_launcher *l, char text[HP_EXCHANGE_TEXT], hp_bounded_wait *wait
 static void
 let_go(void)
 {
-    if (!mpi_is_loaded())
+    if (!find_mpi()) /* else MPI_Init may come */
         hp_pmix_close();
 }
 

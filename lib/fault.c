@@ -199,16 +199,11 @@ has_server(const hoop_comm *comm, uint64_t now)
     return comm->client && hp_membership_has_server(hp_client_membership(comm->client), now);
 }
 
-/* Whether the server has a sentence of its own for it, which this rank gets, too. */
-static int
-is_judged(const hoop_error *cause)
-{
-    return cause->code == HOOP_ERR_MISMATCH || cause->code == HOOP_ERR_TIMEOUT;
-}
-
 void
 hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now)
 {
+    /* the server has a sentence of its own for these, which this rank gets, too */
+    int judged = cause->code == HOOP_ERR_MISMATCH || cause->code == HOOP_ERR_TIMEOUT;
     if (cause->rank == comm->rank) { /* no other rank knows more */
         hp_fault_fail(comm, cause);
         return;
@@ -219,7 +214,7 @@ hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now)
     comm->fault.ended = NULL;
     comm->fault.report_at = 0;
     if (has_server(comm, now))
-        comm->fault.grace = now + (is_judged(cause) ? SERVER_GRACE_MS : GRACE_MS) * HP_MS;
+        comm->fault.grace = now + (judged ? SERVER_GRACE_MS : GRACE_MS) * HP_MS;
     else
         comm->fault.grace = now + 1;
     if (!comm->client)
@@ -467,23 +462,17 @@ devices_are_well(const hp_channel *channel)
     return 1;
 }
 
-/* A rank that is silent may be unreachable, stopped, or still outside the operation: the message names all three. */
-static void
-describe_absence(const hoop_comm *comm, const hp_blame *blame, uint64_t stalled, char *out, size_t size)
-{
-    snprintf(out, size, "%s has not entered %s, or is unreachable or stopped; %s",
-             hp_member_process(&comm->ring->members[blame->rank]).text,
-             hp_say_operation(blame->sequence, &blame->call).text, hp_say_waited(blame->waiting, stalled).text);
-}
-
 /* Blames by the ranks' heartbeats; if those are not enough, the neighbour that this rank waits for. */
 static void
 describe_timeout(const hoop_comm *comm, const hp_report *r, const hp_blame *blame, uint64_t stalled, hoop_error *error)
 {
     char text[600];
-    if (blame->guilt == HP_GUILT_ABSENT && comm->reports.heartbeats->of[blame->rank].completed < blame->sequence)
-        describe_absence(comm, blame, stalled, text, sizeof(text));
-    else if (blame->guilt)
+    if (blame->guilt == HP_GUILT_ABSENT && comm->reports.heartbeats->of[blame->rank].completed < blame->sequence) {
+        /* a rank that is silent may be unreachable, stopped, or still outside the operation */
+        snprintf(text, sizeof(text), "%s has not entered %s, or is unreachable or stopped; %s",
+                 hp_member_process(&comm->ring->members[blame->rank]).text,
+                 hp_say_operation(blame->sequence, &blame->call).text, hp_say_waited(blame->waiting, stalled).text);
+    } else if (blame->guilt)
         hp_blame_print(blame, comm->reports.heartbeats->of, comm->ring->members, stalled, text, sizeof(text));
     else
         hp_stats_waiting(comm, stalled / HP_MS, text, sizeof(text));
@@ -544,20 +533,13 @@ check_overdue(hoop_comm *comm, uint64_t now)
     hp_fault_fail(comm, &error);
 }
 
-/* Dials the server again after the control connection was reset. progress.c keeps driving until that is done. */
-static void
-keep_server(hoop_comm *comm)
-{
-    if (hp_membership_is_away(hp_client_membership(comm->client)))
-        hp_client_return(comm->client, hp_inbox_started(comm), atomic_load(&comm->completed));
-}
-
 void
 hp_fault_check(hoop_comm *comm, uint64_t now)
 {
     hoop_error verdict;
-    if (comm->client)
-        keep_server(comm);
+    /* Dials the server again after the control connection was reset. progress.c keeps driving until that is done. */
+    if (comm->client && hp_membership_is_away(hp_client_membership(comm->client)))
+        hp_client_return(comm->client, hp_inbox_started(comm), atomic_load(&comm->completed));
     if (comm->client && hp_membership_verdict(hp_client_membership(comm->client), &verdict)) {
         fail(comm, &verdict, 1);
         return;

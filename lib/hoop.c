@@ -103,14 +103,6 @@ hoop_config_set(hoop_config *config, const char *key, const char *value)
 /* --- membership --- */
 
 static void
-log_version(void)
-{
-    char gpu[320];
-    if (hp_log_enabled(HP_LOG_INFO))
-        hp_log(HP_LOG_INFO, "version %s; %s", PACKAGE_VERSION, hp_gpu_describe(gpu, sizeof(gpu)));
-}
-
-static void
 log_settings(const hoop_comm *comm)
 {
     char text[512];
@@ -118,14 +110,6 @@ log_settings(const hoop_comm *comm)
         return;
     hp_config_describe(&comm->config, text, sizeof(text));
     hp_log(HP_LOG_INFO, "settings: %s", text);
-}
-
-static void
-configure_gpu(const hoop_config *config)
-{
-    hp_cuda_options options = {.device = (int)hp_config_number(config, HP_SET_cuda_device),
-                               .blocks = (int)hp_config_number(config, HP_SET_cuda_blocks)};
-    hp_cuda_configure(&options);
 }
 
 static hoop_result
@@ -154,7 +138,9 @@ prepare(hoop_comm *comm, hoop_error *error)
     p->channels = (uint32_t)hp_config_number(&comm->config, HP_SET_channels);
     p->stage_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_stage_bytes) & ~4095U;
     p->halves_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_halves_bytes);
-    configure_gpu(&comm->config);
+    hp_cuda_options options = {.device = (int)hp_config_number(&comm->config, HP_SET_cuda_device),
+                               .blocks = (int)hp_config_number(&comm->config, HP_SET_cuda_blocks)};
+    hp_cuda_configure(&options);
     result = check_window(&comm->config, error);
     if (result == HOOP_SUCCESS)
         result = hp_host_ops.open(&comm->device[0], NULL, error);
@@ -217,7 +203,9 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
         result = hp_config_resolve(&comm->config, config, &error);
     if (result == HOOP_SUCCESS) {
         hp_environment_log(&comm->config);
-        log_version();
+        char gpu[320];
+        if (hp_log_enabled(HP_LOG_INFO))
+            hp_log(HP_LOG_INFO, "version %s; %s", PACKAGE_VERSION, hp_gpu_describe(gpu, sizeof(gpu)));
         hp_name_set(comm, hp_config_text(&comm->config, HP_SET_name));
     }
     if (result == HOOP_SUCCESS)
@@ -231,19 +219,6 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
     hp_registry_add(comm);
     *out = comm;
     return HOOP_SUCCESS;
-}
-
-/*
- * The other ranks must not wait in a split for a rank whose call has failed. The server knows whether one of them does.
- */
-static void
-refuse_split(hoop_comm *comm, const hoop_error *cause)
-{
-    hoop_error cause_for_others;
-    char me[96];
-    hp_err_set(&cause_for_others, HOOP_ERR_ABORTED, "%s could not take part in the split: %.130s",
-               hp_comm_name(comm, comm->rank, me), cause->text);
-    hp_progress_refuse(comm, comm->splits, &cause_for_others);
 }
 
 static hoop_result
@@ -268,7 +243,12 @@ split(hoop_comm *comm, int color, int key, hoop_comm **out)
     if (result == HOOP_SUCCESS)
         result = name_interrupt(hp_join_split(part, comm, color, key, &error), comm->rank, &error);
     if (result != HOOP_SUCCESS) {
-        refuse_split(comm, &error);
+        /* the other ranks must not wait in a split for a rank whose call has failed; the server knows whether one does */
+        hoop_error cause_for_others;
+        char me[96];
+        hp_err_set(&cause_for_others, HOOP_ERR_ABORTED, "%s could not take part in the split: %.130s",
+                   hp_comm_name(comm, comm->rank, me), error.text);
+        hp_progress_refuse(comm, comm->splits, &cause_for_others);
         if (part)
             give_up(part, &error);
         return hp_entry_fail(comm, &error);

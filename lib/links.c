@@ -235,16 +235,6 @@ hp_links_receive(hoop_comm *comm)
 /* --- connections that are dialled --- */
 
 static void
-unlink_dialing(hoop_comm *comm, const hp_dialing *d)
-{
-    hp_dialing **at = &comm->dialing;
-    while (*at && *at != d)
-        at = &(*at)->next;
-    if (*at)
-        *at = d->next;
-}
-
-static void
 free_dialing(hp_dialing *d)
 {
     hp_race_free(d->race);
@@ -268,7 +258,11 @@ dialled(void *arg, const hp_dial_result *result)
         share(d->link, d->stripe, &d->shm);
     if (result->fd < 0 || attached != HOOP_SUCCESS)
         report_fault(comm, &error, d->link);
-    unlink_dialing(comm, d);
+    hp_dialing **at = &comm->dialing;
+    while (*at && *at != d)
+        at = &(*at)->next;
+    if (*at)
+        *at = d->next;
     free_dialing(d);
 }
 

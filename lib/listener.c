@@ -93,12 +93,6 @@ on_judge(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assign
     return HP_BAD_COMM;
 }
 
-static int
-same_connection(const hp_hello *a, const hp_hello *b)
-{
-    return a->my_rank == b->my_rank && a->channel == b->channel && a->stripe == b->stripe;
-}
-
 static void
 wake_driver(hp_listener_entry *entry)
 {
@@ -121,8 +115,9 @@ on_take(void *arg, hp_candidate *candidate)
         return 0;
     for (at = &entry->candidates; *at;) {
         hp_candidate *other = *at;
-        if (!same_connection(&other->handshake.hello, hello)) {
-            waiting += other->handshake.hello.my_rank == hello->my_rank;
+        const hp_hello *its = &other->handshake.hello;
+        if (its->my_rank != hello->my_rank || its->channel != hello->channel || its->stripe != hello->stripe) {
+            waiting += its->my_rank == hello->my_rank;
             at = &other->next;
             continue;
         }

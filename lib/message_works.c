@@ -73,24 +73,18 @@ hp_message_works_add(hoop_comm *comm, hoop_work *work)
     m->running_last = work;
 }
 
-static void
-take(hp_messages *m, const hoop_work *work)
-{
-    if (work->next)
-        work->next->previous = work->previous;
-    else
-        m->running_last = work->previous;
-    if (work->previous)
-        work->previous->next = work->next;
-    else
-        m->running = work->next;
-}
-
 /* A group's collectives and messages are one work for its caller. */
 static void
 complete(hoop_comm *comm, hoop_work *work, hoop_result result)
 {
-    take(&comm->messages, work);
+    if (work->next)
+        work->next->previous = work->previous;
+    else
+        comm->messages.running_last = work->previous;
+    if (work->previous)
+        work->previous->next = work->next;
+    else
+        comm->messages.running = work->next;
     if (work->after) {
         comm->messages.joining--;
         hp_work_pool_give(comm, work->after);

@@ -258,19 +258,6 @@ place_of(const hp_peer *peer)
     return landing->arrival ? landing->arrival->data : NULL;
 }
 
-/* A slice has come into a room: it goes on into the GPU's memory. */
-static void
-copy_in(hp_peer *peer, const hp_landing *landing)
-{
-    hp_message *receive = landing->message;
-    peer->room->ticket =
-        hp_devices_copy(peer->comm, &receive->call, receive->data + landing->at, peer->room->memory, landing->bytes);
-    if (receive->moved == receive->bytes)
-        settle_later(peer, receive, NULL, peer->room->ticket);
-    peer->room->held = 0;
-    peer->room = NULL;
-}
-
 static void
 landed(hp_peer *peer)
 {
@@ -280,9 +267,16 @@ landed(hp_peer *peer)
         hp_work_moved(landing.message->owner, hp_recorder_clock(peer->comm));
     if (landing.message && landing.arrival)
         deliver(peer, landing.message, landing.arrival);
-    else if (landing.message && peer->room)
-        copy_in(peer, &landing);
-    else if (landing.message && landing.message->moved == landing.message->bytes)
+    else if (landing.message && peer->room) {
+        /* A slice has come into a room: it goes on into the GPU's memory. */
+        hp_message *receive = landing.message;
+        peer->room->ticket =
+            hp_devices_copy(peer->comm, &receive->call, receive->data + landing.at, peer->room->memory, landing.bytes);
+        if (receive->moved == receive->bytes)
+            settle_later(peer, receive, NULL, peer->room->ticket);
+        peer->room->held = 0;
+        peer->room = NULL;
+    } else if (landing.message && landing.message->moved == landing.message->bytes)
         hp_message_works_finish(peer, landing.message);
 }
 

@@ -58,23 +58,6 @@ send_heartbeat(hoop_comm *comm, const hp_report *r, uint64_t now)
         t->since = 0;
 }
 
-/* Takes the heartbeats of the next rank, and passes on the new ones to the previous one. */
-static void
-exchange_heartbeats(hoop_comm *comm, uint64_t now)
-{
-    hp_link *next = comm->channel[0]->out[1];
-    if (next->heartbeats_n &&
-        !hp_heartbeats_receive(comm->reports.heartbeats, next->heartbeats, next->heartbeats_n, now)) {
-        hp_err_set(&next->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a malformed heartbeat", next->peer,
-                   comm->rank);
-        next->error.rank = next->peer;
-        next->error.reporter = comm->rank;
-        next->state = HP_LINK_FAULT;
-    }
-    next->heartbeats_n = 0;
-    pass_heartbeats(comm);
-}
-
 /* Time counts from the first poll of an operation that was entered out of none: a short one need not read the clock. */
 static void
 start_clock(hoop_comm *comm, uint64_t now)
@@ -307,6 +290,17 @@ hp_reports_poll(hoop_comm *comm, uint64_t now)
     hp_vitals_poll(comm);
     if (!comm->reports.heartbeats)
         return;
-    exchange_heartbeats(comm, now);
+    /* Takes the heartbeats of the next rank, and passes on the new ones to the previous one. */
+    hp_link *next = comm->channel[0]->out[1];
+    if (next->heartbeats_n &&
+        !hp_heartbeats_receive(comm->reports.heartbeats, next->heartbeats, next->heartbeats_n, now)) {
+        hp_err_set(&next->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a malformed heartbeat", next->peer,
+                   comm->rank);
+        next->error.rank = next->peer;
+        next->error.reporter = comm->rank;
+        next->state = HP_LINK_FAULT;
+    }
+    next->heartbeats_n = 0;
+    pass_heartbeats(comm);
     hp_stats_stall(comm, warn, now);
 }

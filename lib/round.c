@@ -69,19 +69,6 @@ start(hoop_comm *comm, hoop_work *work)
     hp_ops_start(comm, work);
 }
 
-static void
-take_inbox(hoop_comm *comm)
-{
-    int refused;
-    uint64_t last;
-    for (hoop_work *work = hp_inbox_take(comm, &last, &refused), *next; work; work = next) {
-        next = work->next;
-        start(comm, work);
-    }
-    if (refused)
-        report_refused_call(comm, last);
-}
-
 /* Moves the belts. 0: the communicator has failed, no memory for a chord for instance; then no other belt may move. */
 static int
 move_channels(hoop_comm *comm, int *moved)
@@ -116,8 +103,16 @@ hp_round_step(hoop_comm *comm)
             hp_fault_fail(comm, &comm->fault.error);
         atomic_store(&comm->driver.aborting, 2);
     }
-    if (atomic_load_explicit(&comm->driver.has_inbox, memory_order_acquire))
-        take_inbox(comm);
+    if (atomic_load_explicit(&comm->driver.has_inbox, memory_order_acquire)) {
+        int refused;
+        uint64_t last;
+        for (hoop_work *work = hp_inbox_take(comm, &last, &refused), *next; work; work = next) {
+            next = work->next;
+            start(comm, work);
+        }
+        if (refused)
+            report_refused_call(comm, last);
+    }
     if (atomic_load_explicit(&comm->fault.failed, memory_order_relaxed))
         return 0;
     if (hp_listener_has_events(&comm->entry))

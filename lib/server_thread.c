@@ -42,40 +42,29 @@ hp_server_thread_unlock(void)
 
 /* --- the thread --- */
 
-static void
-rest(server_thread *t)
-{
-    t->rests = 1;
-    pthread_cond_broadcast(&t->changed);
-    while (t->pause && !t->stop)
-        pthread_cond_wait(&t->changed, &t->mutex);
-    t->rests = 0;
-}
-
-/* What the ranks were sent last reaches them, unless their hosts do not answer. */
-static void
-close_server(server_thread *t)
-{
-    uint64_t until = hp_loop_now(t->loop) + CLOSE_MS * HP_MS;
-    hp_server_close(t->server);
-    while (!hp_server_is_closed(t->server) && hp_loop_now(t->loop) < until)
-        hp_loop_run(t->loop, LOOK_MS * HP_MS);
-}
-
 static void *
 run(void *arg)
 {
     server_thread *t = arg;
     pthread_mutex_lock(&t->mutex);
     while (!t->stop) {
-        if (t->pause)
-            rest(t);
+        if (t->pause) {
+            t->rests = 1;
+            pthread_cond_broadcast(&t->changed);
+            while (t->pause && !t->stop)
+                pthread_cond_wait(&t->changed, &t->mutex);
+            t->rests = 0;
+        }
         pthread_mutex_unlock(&t->mutex);
         hp_loop_run(t->loop, HP_NEVER);
         pthread_mutex_lock(&t->mutex);
     }
     pthread_mutex_unlock(&t->mutex);
-    close_server(t);
+    /* What the ranks were sent last reaches them, unless their hosts do not answer. */
+    uint64_t until = hp_loop_now(t->loop) + CLOSE_MS * HP_MS;
+    hp_server_close(t->server);
+    while (!hp_server_is_closed(t->server) && hp_loop_now(t->loop) < until)
+        hp_loop_run(t->loop, LOOK_MS * HP_MS);
     return NULL;
 }
 

@@ -102,19 +102,6 @@ run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
     }
 }
 
-/* A mean's operands are weighted by the ranks whose data they hold: one task for each piece where the numbers
- * differ. */
-static void
-run_pieces(hp_channel *channel, hp_slot *slot, const hp_task *task)
-{
-    const hp_plan *plan = &slot->work->plan[channel->o.index];
-    hp_task piece;
-    for (uint64_t at = 0; at < task->count; at += piece.count) {
-        piece = hp_place_piece(plan, &slot->step, task, at);
-        run_task(channel, slot, &piece);
-    }
-}
-
 static hp_operand
 operand_at(hp_channel *channel, hp_slot *slot, hp_spot spot, uint64_t at, uint64_t *count)
 {
@@ -199,11 +186,20 @@ unfold(hp_channel *channel, hp_slot *slot)
 void
 hp_slot_work(hp_channel *channel, hp_slot *slot)
 {
-    for (int i = 0; i < slot->place.tasks; i++)
-        if (slot->place.task[i].sources == 2 && is_mean(slot->work))
-            run_pieces(channel, slot, &slot->place.task[i]);
-        else
-            run_task(channel, slot, &slot->place.task[i]);
+    for (int i = 0; i < slot->place.tasks; i++) {
+        const hp_task *task = &slot->place.task[i];
+        if (task->sources == 2 && is_mean(slot->work)) {
+            /* a mean's operands are weighted by the ranks whose data they hold: a task for each piece of one number */
+            const hp_plan *plan = &slot->work->plan[channel->o.index];
+            hp_task piece;
+            for (uint64_t at = 0; at < task->count; at += piece.count) {
+                piece = hp_place_piece(plan, &slot->step, task, at);
+                run_task(channel, slot, &piece);
+            }
+        } else {
+            run_task(channel, slot, task);
+        }
+    }
     if (slot->place.fold.count > 0)
         fold(channel, slot, &slot->place.fold);
     if (slot->place.unfold)

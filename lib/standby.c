@@ -19,14 +19,6 @@ has_to_do(const hp_driver *d)
     return atomic_load(&d->outstanding) > 0 || atomic_load(&d->reconnecting);
 }
 
-/* The program may sleep on a descriptor that this round has read empty, so it is woken. */
-static void
-poll_once(hoop_comm *comm)
-{
-    comm->standby.poll(comm);
-    hp_loop_wake(comm->loop);
-}
-
 static void *
 run_standby(void *arg)
 {
@@ -46,7 +38,9 @@ run_standby(void *arg)
         if (m->stop || (atomic_load(&d->heartbeat) != beat && !atomic_load(&d->reconnecting)))
             continue;
         pthread_mutex_unlock(&d->mutex);
-        poll_once(comm);
+        /* The program may sleep on a descriptor that this round has read empty, so it is woken. */
+        comm->standby.poll(comm);
+        hp_loop_wake(comm->loop);
         pthread_mutex_lock(&d->mutex);
     }
     pthread_mutex_unlock(&d->mutex);

@@ -157,13 +157,6 @@ warn(const hoop_comm *comm, const hp_blame *blame)
     hp_log(HP_LOG_WARN, "%s%s", hp_name_prefix(comm, name), line);
 }
 
-/* Neither this rank nor any other, by its heartbeats, has moved; a rank's first heartbeat counts as a move. */
-static int
-stalled(const hoop_comm *comm, uint64_t after, uint64_t now)
-{
-    return now >= comm->reports.moved_at + after && now >= comm->reports.heartbeats->moved + after;
-}
-
 void
 hp_stats_stall(hoop_comm *comm, uint64_t after, uint64_t now)
 {
@@ -174,7 +167,9 @@ hp_stats_stall(hoop_comm *comm, uint64_t after, uint64_t now)
         comm->reports.warning.since = 0;
         return;
     }
-    if (comm->reports.warning.since || stalled(comm, after, now))
+    /* neither this rank nor any other, by its heartbeats, has moved; a rank's first heartbeat counts as a move */
+    if (comm->reports.warning.since ||
+        (now >= comm->reports.moved_at + after && now >= comm->reports.heartbeats->moved + after))
         blame = find_blame(comm, now);
     int sure = hp_heartbeats_is_sure(comm->reports.heartbeats, blame.guilt != 0, hp_comm_heartbeat(comm), now);
     if (!comm->reports.warning.since && !sure)

@@ -19,9 +19,8 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <time.h>
 
-enum { STUCK_POLLS = 5000 }; /* polls, a millisecond apart, without a heartbeat of the driver */
+enum { STUCK_POLLS = 20, POLL_MS = 250, REPORT_MS = 100 }; /* so many polls without a heartbeat of the driver */
 
 #define STUCK (5 * HP_SEC) /* how long a call waits for the baton where the holder may be stuck */
 
@@ -323,20 +322,19 @@ hp_progress_poke(hoop_comm *comm)
         sched_yield();
 }
 
-/* 1: the driver has ended all works; 0: it is stuck. Counts polls, not time: who was stopped was not stuck. */
+/*
+ * 1: the driver has ended all works; 0: it is stuck. Counts polls, not time: who was stopped was not stuck. Each asks the
+ * driver for the baton, who ends the works before it hands that over.
+ */
 static int
 await_end(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
-    const struct timespec moment = {0, 1000000};
     unsigned long long beat = atomic_load(&d->heartbeat);
     for (int polls = 0; polls < STUCK_POLLS && atomic_load(&d->aborting) == 1; polls++) {
-        hp_loop_wake(comm->loop);
-        if (hp_baton_try(comm)) {
+        if (hp_baton_take(comm, hp_now() + POLL_MS * HP_MS)) {
             hp_round_step(comm);
             give(comm);
-        } else {
-            nanosleep(&moment, NULL);
         }
         if (atomic_load(&d->heartbeat) != beat)
             polls = 0;
@@ -385,25 +383,20 @@ hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause)
 }
 
 /*
- * The inbox holds what has to be reported to the server now. The driver does that, or this thread where no thread
- * drives; it waits for a tenth of a second at most, since the driver may be stuck.
+ * The inbox holds what has to be reported to the server now. The driver does that before it hands the baton over, or this
+ * thread where no thread drives; it waits for a tenth of a second at most, since the driver may be stuck.
  */
 static void
 empty_inbox(hoop_comm *comm)
 {
-    enum { TRIES = 100 };
-    const struct timespec moment = {0, 1000000};
-    for (int i = 0; i < TRIES && atomic_load(&comm->driver.has_inbox); i++) {
-        hp_loop_wake(comm->loop);
-        if (hp_baton_try(comm)) {
-            hp_round_step(comm);
-            hp_fault_find_server(comm);
-            wake_program(comm);
-            give(comm);
-        } else {
-            nanosleep(&moment, NULL);
-        }
+    if (!atomic_load(&comm->driver.has_inbox) || !hp_baton_take(comm, hp_now() + REPORT_MS * HP_MS))
+        return;
+    if (atomic_load(&comm->driver.has_inbox)) {
+        hp_round_step(comm);
+        hp_fault_find_server(comm);
+        wake_program(comm);
     }
+    give(comm);
 }
 
 void

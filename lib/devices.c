@@ -7,6 +7,7 @@
 #include "lib/registry.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <unistd.h>
 
 /* The communicator's one device beside the host. Under the driver's mutex. */
@@ -202,6 +203,24 @@ on_queue(void *arg, int ready)
     /* the belt polls the queue next; this only takes the wake-up away */
     while (read(fd, &count, sizeof(count)) < 0 && errno == EINTR)
         ;
+}
+
+void
+hp_devices_await(hoop_comm *comm, int index, int ms)
+{
+    struct pollfd wakes[HP_CHANNELS_MAX];
+    nfds_t n = 0;
+    for (uint32_t c = 0; c < comm->channels; c++) {
+        hp_queue *queue = comm->channel[c]->queue[index];
+        if (!queue || queue->ops->wake_fd(queue) < 0)
+            continue;
+        queue->ops->wake_arm(queue);
+        wakes[n++] = (struct pollfd){.fd = queue->ops->wake_fd(queue), .events = POLLIN};
+    }
+    poll(wakes, n, ms);
+    for (nfds_t i = 0; i < n; i++)
+        if (wakes[i].revents & POLLIN)
+            on_queue(&wakes[i].fd, HP_READ);
 }
 
 void

@@ -29,6 +29,12 @@ void hp_devices_block(hoop_comm *comm, const void *send, const void *recv);
 /* Opens the channels' queues on a device, unless they are open; baton holder only. An error ends the communicator. */
 hoop_result hp_devices_pin(hoop_comm *comm, int index, hoop_error *error);
 
+/*
+ * Sleeps until one of the channels' queues on this device has completed its commands, for so many milliseconds at most;
+ * baton holder only.
+ */
+void hp_devices_await(hoop_comm *comm, int index, int ms);
+
 /* A device that works on its own wakes a sleeping driver through its queues' descriptors; baton holder only. */
 void hp_devices_watch(hoop_comm *comm, int index);
 

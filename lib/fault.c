@@ -21,7 +21,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     GRACE_MS = 200,
@@ -29,6 +28,7 @@ enum {
     SERVER_GRACE_MS = 800, /* for a report to a server that answers: it decides within half a second */
     RETURN_MS = 500,
     POLL_MS = 1,
+    WATCHED_MS = 50,   /* the stream watchdog looks for heartbeats less often */
     OVERDUE_MS = 5000, /* how long the server has to judge a wait that is overdue */
     SETTLE_MS = 2000   /* how long commands may take before streams are released all the same */
 };
@@ -89,10 +89,9 @@ is_settled(hoop_comm *comm, const hoop_work *work)
 static void
 await_commands(hoop_comm *comm, const hoop_work *work, uint64_t deadline)
 {
-    const struct timespec moment = {0, 50000};
     while (work->gate && !is_settled(comm, work) && hp_now() < deadline) {
         hp_baton_heartbeat(comm);
-        nanosleep(&moment, NULL);
+        hp_devices_await(comm, work->device, WATCHED_MS);
     }
 }
 

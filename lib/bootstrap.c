@@ -210,28 +210,6 @@ serve(hoop_comm *comm, const hp_launcher *l, hoop_error *error)
 
 /* --- the two ways --- */
 
-/* "hoop1,127.0.0.1:5801,SECRET"; - for a secret that all ranks have already. */
-static void
-write_text(char text[HP_EXCHANGE_TEXT], const hoop_comm *comm)
-{
-    char digits[HP_SECRET_TEXT] = "-";
-    if (comm->bootstrap_secret)
-        hp_secret_format(digits, comm->bootstrap_secret);
-    digits[strcspn(digits, "\n")] = 0;
-    snprintf(text, HP_EXCHANGE_TEXT, WORD "%s,%s", hp_config_text(&comm->config, HP_SET_rendezvous), digits);
-    hp_wipe(digits, sizeof(digits));
-}
-
-/* "hoop1,,35,the^sentence": rank 0 has no server, and why. PMI-1 allows no blank, so '^' stands for one. */
-static void
-write_refusal(char text[HP_EXCHANGE_TEXT], const hoop_error *why)
-{
-    snprintf(text, HP_EXCHANGE_TEXT, WORD ",%d,%.230s", (int)why->code, why->text);
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c <= ' ')
-            *c = '^';
-}
-
 static hoop_result
 read_refusal(char *why, hoop_error *error)
 {
@@ -282,10 +260,21 @@ meet_by_channel(hoop_comm *comm, const hp_launcher *l, hp_bounded_wait *wait, ho
     char text[HP_EXCHANGE_TEXT] = "";
     hoop_error why;
     hoop_result served = l->rank == 0 ? serve(comm, l, error) : HOOP_SUCCESS;
-    if (l->rank == 0 && served == HOOP_SUCCESS)
-        write_text(text, comm);
-    else if (l->rank == 0)
-        write_refusal(text, error);
+    if (l->rank == 0 && served == HOOP_SUCCESS) {
+        /* "hoop1,127.0.0.1:5801,SECRET"; - for a secret that all ranks have already. */
+        char digits[HP_SECRET_TEXT] = "-";
+        if (comm->bootstrap_secret)
+            hp_secret_format(digits, comm->bootstrap_secret);
+        digits[strcspn(digits, "\n")] = 0;
+        snprintf(text, HP_EXCHANGE_TEXT, WORD "%s,%s", hp_config_text(&comm->config, HP_SET_rendezvous), digits);
+        hp_wipe(digits, sizeof(digits));
+    } else if (l->rank == 0) {
+        /* "hoop1,,35,the^sentence": rank 0 has no server, and why. PMI-1 allows no blank, so '^' stands for one. */
+        snprintf(text, HP_EXCHANGE_TEXT, WORD ",%d,%.230s", (int)error->code, error->text);
+        for (char *c = text; *c; c++)
+            if ((unsigned char)*c <= ' ')
+                *c = '^';
+    }
     hoop_result result = hp_exchange_text(l, text, wait, served == HOOP_SUCCESS ? error : &why);
     if (served == HOOP_SUCCESS && result == HOOP_SUCCESS)
         result = read_text(comm, text, l, error);

@@ -28,22 +28,6 @@ is_wrong(const hoop_comm *comm, const void *ptr)
     return device && !comm->gpu.chosen && device->ops->serves && !device->ops->serves(device, ptr);
 }
 
-static void
-drop_wrong_device(hoop_comm *comm, const void *ptr)
-{
-    hp_registry_lock();
-    pthread_mutex_lock(&comm->driver.mutex);
-    if (is_wrong(comm, ptr)) {
-        for (uint32_t c = 0; c < comm->channels; c++)
-            hp_channel_detach(comm->channel[c], 1);
-        comm->device[1]->ops->close(comm->device[1]);
-        comm->device[1] = NULL;
-        atomic_store(&comm->gpu.prepared, 0);
-    }
-    pthread_mutex_unlock(&comm->driver.mutex);
-    hp_registry_unlock();
-}
-
 /*
  * Takes the lock of registry.c, unless this communicator's GPU is prepared. Another thread holds that lock while it
  * prepares the GPU of communicators, which may take long; it leaves one that is prepared alone, so its own thread need
@@ -92,7 +76,17 @@ open_device(hoop_comm *comm, const hp_device_ops *ops, const void *ptr, hoop_err
     pthread_mutex_lock(&comm->driver.mutex);
     while (is_wrong(comm, ptr)) {
         pthread_mutex_unlock(&comm->driver.mutex);
-        drop_wrong_device(comm, ptr);
+        hp_registry_lock();
+        pthread_mutex_lock(&comm->driver.mutex);
+        if (is_wrong(comm, ptr)) {
+            for (uint32_t c = 0; c < comm->channels; c++)
+                hp_channel_detach(comm->channel[c], 1);
+            comm->device[1]->ops->close(comm->device[1]);
+            comm->device[1] = NULL;
+            atomic_store(&comm->gpu.prepared, 0);
+        }
+        pthread_mutex_unlock(&comm->driver.mutex);
+        hp_registry_unlock();
         pthread_mutex_lock(&comm->driver.mutex);
     }
     device = open_once(comm, ops, ptr, error);

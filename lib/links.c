@@ -44,15 +44,6 @@ has_place(const hoop_comm *comm, const hp_hello *hello)
            hello->stripe < (hello->channel & HP_EXCHANGE_CHANNEL ? 1 : comm->channel[c]->o.stripes);
 }
 
-/* Of two ranks that exchange one dials: it must not be this one. Before any link is made for what a peer may send. */
-static int
-dials_wrongly(const hoop_comm *comm, const hp_hello *hello)
-{
-    int c = hello->channel & ~HP_EXCHANGE_CHANNEL;
-    return hello->channel != HP_MESSAGE_CHANNEL && (hello->channel & HP_EXCHANGE_CHANNEL) &&
-           hp_channel_dials(comm->channel[c], comm->size - distance_from(comm, (int)hello->my_rank));
-}
-
 hp_status
 hp_links_judge(hoop_comm *comm, const hp_hello *hello)
 {
@@ -69,7 +60,11 @@ hp_links_judge(hoop_comm *comm, const hp_hello *hello)
         return HP_BAD_EPOCH;
     if (hello->your_rank != (uint32_t)comm->rank || hello->my_rank == hello->your_rank)
         return HP_BAD_RANK;
-    if (hello->my_rank >= (uint32_t)comm->size || !has_place(comm, hello) || dials_wrongly(comm, hello))
+    /* Of two ranks that exchange one dials: it must not be this one. Before any link is made for what a peer may send. */
+    int c = hello->channel & ~HP_EXCHANGE_CHANNEL;
+    if (hello->my_rank >= (uint32_t)comm->size || !has_place(comm, hello) ||
+        (hello->channel != HP_MESSAGE_CHANNEL && (hello->channel & HP_EXCHANGE_CHANNEL) &&
+         hp_channel_dials(comm->channel[c], comm->size - distance_from(comm, (int)hello->my_rank))))
         return HP_BAD_RANK;
     link = link_for(comm, hello);
     if (!link)
@@ -84,17 +79,12 @@ kick(void *arg)
     (void)arg; /* the driver runs the loop, and checks everything next */
 }
 
-/* Want of memory or descriptors on this rank is not the fault of the rank at the other end. */
-static int
-is_ours(const hoop_error *error)
-{
-    return error->code == HOOP_ERR_NO_MEMORY || error->code == HOOP_ERR_SYSTEM;
-}
-
 static void
 report_fault(hoop_comm *comm, hoop_error *error, const hp_link *link)
 {
-    error->rank = is_ours(error) ? comm->rank : link->peer;
+    /* Want of memory or descriptors on this rank is not the fault of the rank at the other end. */
+    int ours = error->code == HOOP_ERR_NO_MEMORY || error->code == HOOP_ERR_SYSTEM;
+    error->rank = ours ? comm->rank : link->peer;
     error->reporter = comm->rank;
     if (link->owner)
         error->sequence = HP_NO_OPERATION;

@@ -230,20 +230,6 @@ close_if_empty(hp_listener *listener)
     free(listener);
 }
 
-static void
-add_entry(hp_listener_entry *entry, hp_listener *listener, const hp_addr *local)
-{
-    entry->listener = listener;
-    entry->addr = *local;
-    hp_addr_set_port(&entry->addr, hp_addr_port(hp_acceptor_addr(listener->acceptor)));
-    entry->next = listener->entries;
-    entry->link = &listener->entries;
-    if (entry->next)
-        entry->next->link = &entry->next;
-    listener->entries = entry;
-    expect(listener);
-}
-
 static hoop_result
 watch(hp_listener_entry *entry, hoop_error *error)
 {
@@ -318,8 +304,17 @@ hp_listener_join(hp_listener_entry *entry, const hp_listener_options *options, h
     entry->per_rank = options->per_rank;
     entry->claimed = options->rank;
     entry->server = options->server;
-    if (listener)
-        add_entry(entry, listener, &options->local);
+    if (listener) {
+        entry->listener = listener;
+        entry->addr = options->local;
+        hp_addr_set_port(&entry->addr, hp_addr_port(hp_acceptor_addr(listener->acceptor)));
+        entry->next = listener->entries;
+        entry->link = &listener->entries;
+        if (entry->next)
+            entry->next->link = &entry->next;
+        listener->entries = entry;
+        expect(listener);
+    }
     hp_listener_unlock();
     if (!listener)
         return error->code;

@@ -13,14 +13,6 @@ hp_held_add(hoop_comm *comm, hp_message *message)
     hp_message_append(&comm->messages.held, message);
 }
 
-/* Whether the stream of the message's work has reached it. */
-static int
-is_reached(const hoop_comm *comm, const hp_message *message)
-{
-    hoop_work *work = message->owner;
-    return hp_work_is_reached(work, comm->channel[0]->queue[work->device]);
-}
-
 static int
 are_alike(const hp_message *a, const hp_message *b)
 {
@@ -44,7 +36,9 @@ hp_held_release(hoop_comm *comm, hp_message_queue *ready)
     hp_message_queue left = {0}, *held = &comm->messages.held;
     while (held->first) {
         hp_message *message = hp_message_pop(held);
-        message->held = !is_reached(comm, message) || has_alike(&left, message);
+        hoop_work *work = message->owner;
+        int reached = hp_work_is_reached(work, comm->channel[0]->queue[work->device]);
+        message->held = !reached || has_alike(&left, message);
         hp_message_append(message->held ? &left : ready, message);
     }
     *held = left;

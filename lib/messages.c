@@ -155,17 +155,6 @@ deliver(hp_peer *peer, hp_message *receive, hp_arrival *arrival)
     hp_message_works_finish(peer, receive);
 }
 
-static void
-start_receive(hp_peer *peer, hp_message *message)
-{
-    hp_arrival *arrival;
-    hoop_error error;
-    if (hp_pair_receive(&peer->pair, message, &arrival, &error) != HOOP_SUCCESS)
-        fail(peer->comm, &error, message->peer);
-    else if (arrival)
-        deliver(peer, message, arrival);
-}
-
 /* Whose message this receive from any rank takes: of those that are here, the one that this rank has read first. */
 static hp_peer *
 sender_for(hoop_comm *comm, const hp_message *receive)
@@ -202,13 +191,17 @@ start_message(hoop_comm *comm, hp_message *message)
         out_of_memory(comm, message->peer);
         return;
     }
+    hp_arrival *arrival;
+    hoop_error error;
     peer->unfinished++;
     if (message->sending)
         hp_pair_send(&peer->pair, message);
     else if (peer == comm->messages.anyone)
         hp_pair_receive_any(&comm->messages.any, message);
-    else
-        start_receive(peer, message);
+    else if (hp_pair_receive(&peer->pair, message, &arrival, &error) != HOOP_SUCCESS)
+        fail(comm, &error, message->peer);
+    else if (arrival)
+        deliver(peer, message, arrival);
 }
 
 /* Starts those that no stream holds; the last one of a work may complete it. */
@@ -340,25 +333,22 @@ transit_of(hp_peer *peer, uint64_t number)
     return &peer->transit[number % HP_MESSAGE_POSTS];
 }
 
-/* A short message's bytes are copied here, where they may stay until the peer takes them from the connection. */
+/*
+ * A long message's slices take a room, which is free again soon: the peer has posted their receive. A short message's bytes
+ * are copied where they may stay until the peer takes them from the connection.
+ */
 static uint8_t *
-place_ahead(hp_peer *peer)
+place_outside(hp_peer *peer, hp_transit *transit)
 {
+    if (transit->piece.message->bytes > HP_EAGER_MOST) {
+        transit->room = hp_devices_take(peer->comm, 1);
+        return transit->room ? transit->room->memory : NULL;
+    }
     if (!peer->ahead)
         peer->ahead = hp_alloc(HP_MESSAGE_POSTS, HP_EAGER_MOST);
     if (!peer->ahead)
         out_of_memory(peer->comm, peer->pair.peer);
     return peer->ahead ? peer->ahead + peer->staged % HP_MESSAGE_POSTS * HP_EAGER_MOST : NULL;
-}
-
-/* A long message's slices take a room, which is free again soon: the peer has posted their receive. */
-static uint8_t *
-place_outside(hp_peer *peer, hp_transit *transit)
-{
-    if (transit->piece.message->bytes <= HP_EAGER_MOST)
-        return place_ahead(peer);
-    transit->room = hp_devices_take(peer->comm, 1);
-    return transit->room ? transit->room->memory : NULL;
 }
 
 /* Finds where the piece is sent from, and lets the GPU copy it there if need be. 0: not now. */
@@ -376,15 +366,6 @@ stage(hp_peer *peer)
         transit->ticket = hp_devices_copy(peer->comm, &piece->message->call, transit->data, from, piece->bytes);
     peer->staged++;
     return 1;
-}
-
-static void
-post_frame(hp_peer *peer, const hp_transit *transit)
-{
-    hp_frame frame = hp_pair_frame(&peer->pair, &transit->piece);
-    if (hp_config_number(&peer->comm->config, HP_SET_checksum) == 1)
-        frame.flags |= HP_FRAME_PAYLOAD_CRC;
-    hp_link_post(peer->out, &frame, transit->data, transit->piece.bytes);
 }
 
 /*
@@ -410,8 +391,14 @@ post_frames(hp_peer *peer)
         *transit_of(peer, peer->taken++) = (hp_transit){.piece = piece};
     while (peer->staged < peer->taken && stage(peer))
         ;
-    while (peer->out->posted < peer->staged && hp_devices_done(peer->comm, transit_of(peer, peer->out->posted)->ticket))
-        post_frame(peer, transit_of(peer, peer->out->posted));
+    while (peer->out->posted < peer->staged &&
+           hp_devices_done(peer->comm, transit_of(peer, peer->out->posted)->ticket)) {
+        const hp_transit *transit = transit_of(peer, peer->out->posted);
+        hp_frame frame = hp_pair_frame(&peer->pair, &transit->piece);
+        if (hp_config_number(&peer->comm->config, HP_SET_checksum) == 1)
+            frame.flags |= HP_FRAME_PAYLOAD_CRC;
+        hp_link_post(peer->out, &frame, transit->data, transit->piece.bytes);
+    }
 }
 
 static void

@@ -290,21 +290,15 @@ mismatch(const hp_pair *p, const hp_call *theirs, const hp_message *receive, hoo
                       hp_message_print(receive, receive->peer < 0 ? "any rank" : peer, awaited, sizeof(awaited)));
 }
 
-/* A message may be shorter than its receive, which fills the start of its buffer; the blocks of an alltoallv may not. */
-static int
-fits(const hp_call *call, const hp_call *receive)
-{
-    hp_call same = *receive;
-    if (call->kind == HP_SEND && call->count < receive->count)
-        same.count = call->count;
-    return hp_call_equal(call, &same);
-}
-
 /* The receive of this message has been found: from now on it is of the message's length. */
 static hoop_result
 pair_up(const hp_pair *p, hp_message *receive, const hp_call *call, uint64_t number, hoop_error *error)
 {
-    if (!fits(call, &receive->call))
+    /* A message may be shorter than its receive, which fills the start of its buffer; the blocks of an alltoallv may not. */
+    hp_call same = receive->call;
+    if (call->kind == HP_SEND && call->count < receive->call.count)
+        same.count = call->count;
+    if (!hp_call_equal(call, &same))
         return mismatch(p, call, receive, error);
     receive->number = number;
     receive->peer = p->peer;

@@ -43,21 +43,6 @@ send_out(hoop_comm *comm)
     }
 }
 
-/* While this rank, or another by its heartbeat, has lost the server, this rank makes a heartbeat. */
-static void
-send_heartbeat(hoop_comm *comm, const hp_report *r, uint64_t now)
-{
-    hp_heartbeats *t = comm->reports.heartbeats;
-    int alone = !hp_membership_has_server(hp_client_membership(comm->client), now),
-        asked = t && t->asked && now - t->asked < JOIN_IN_MS * HP_MS;
-    if (t && now - t->of[comm->rank].last_seen > HP_SILENT_HEARTBEATS * hp_comm_heartbeat(comm))
-        t->since = 0; /* this rank was held up itself, and has not listened meanwhile */
-    if (t && (alone || asked))
-        hp_heartbeats_make(t, r, comm->completed, alone, now);
-    else if (t)
-        t->since = 0;
-}
-
 /* Time counts from the first poll of an operation that was entered out of none: a short one need not read the clock. */
 static void
 start_clock(hoop_comm *comm, uint64_t now)
@@ -145,7 +130,16 @@ report(hoop_comm *comm, uint64_t now)
     comm->reports.in_op = 1;
     r = make_report(comm, now);
     hp_client_in_op(comm->client, &r);
-    send_heartbeat(comm, &r, now);
+    /* While this rank, or another by its heartbeat, has lost the server, this rank makes a heartbeat. */
+    hp_heartbeats *t = comm->reports.heartbeats;
+    int alone = !hp_membership_has_server(hp_client_membership(comm->client), now),
+        asked = t && t->asked && now - t->asked < JOIN_IN_MS * HP_MS;
+    if (t && now - t->of[comm->rank].last_seen > HP_SILENT_HEARTBEATS * hp_comm_heartbeat(comm))
+        t->since = 0; /* this rank was held up itself, and has not listened meanwhile */
+    if (t && (alone || asked))
+        hp_heartbeats_make(t, &r, comm->completed, alone, now);
+    else if (t)
+        t->since = 0;
 }
 
 /* Logs once for each operation which rank this one waits for; as a rule that one waits, too. */
@@ -221,13 +215,6 @@ end_wait(hoop_comm *comm)
     comm->reports.turns = HP_REPORT_TURNS;
 }
 
-static int
-is_same(const hp_waiting *a, const hp_waiting *b)
-{
-    return a->sequence == b->sequence && a->awaited.what == b->awaited.what && a->awaited.rank == b->awaited.rank &&
-           hp_call_equal(&a->call, &b->call);
-}
-
 /* Whether the wait that was told is certainly over. */
 static int
 wait_is_over(const hoop_comm *comm)
@@ -236,14 +223,6 @@ wait_is_over(const hoop_comm *comm)
     if (told->sequence)
         return !hp_stats_is_outside(comm) || comm->running->sequence != told->sequence;
     return comm->running || !comm->messages.running;
-}
-
-/* Whether it can wait: nothing has changed, or one message takes the place of another. */
-static int
-is_early(const hp_reports *r, const hp_waiting *waiting)
-{
-    int messages = r->waiting.call.kind && !r->waiting.sequence && !waiting->sequence;
-    return messages || is_same(waiting, &r->waiting);
 }
 
 void
@@ -259,7 +238,11 @@ hp_reports_wait(hoop_comm *comm, uint64_t now)
             end_wait(comm);
         return;
     }
-    if (is_early(r, &waiting) && now - r->waiting_at < hp_comm_own_heartbeat(comm))
+    /* it can wait if nothing has changed, or one message takes the place of another */
+    int same = waiting.sequence == r->waiting.sequence && waiting.awaited.what == r->waiting.awaited.what &&
+               waiting.awaited.rank == r->waiting.awaited.rank && hp_call_equal(&waiting.call, &r->waiting.call);
+    int messages = r->waiting.call.kind && !r->waiting.sequence && !waiting.sequence;
+    if ((messages || same) && now - r->waiting_at < hp_comm_own_heartbeat(comm))
         return;
     waiting.call_name = hp_name_number(comm, &waiting.call);
     hp_waiting_put(payload, &waiting);

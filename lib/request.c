@@ -58,21 +58,15 @@ refuse(hoop_error *error, const char *what)
     return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s", what);
 }
 
-/* Elements before a rank's block in the larger array. */
-static size_t
-place_of(const hp_request *r, int rank)
-{
-    size_t at = r->displs ? r->displs[rank] : 0;
-    for (int i = 0; i < rank && !r->displs; i++)
-        at += r->counts[i];
-    return at;
-}
-
 static extent
 extent_of_blocks(const hp_request *r, int rank, size_t elem)
 {
     size_t own = r->counts[rank] * elem, all = (size_t)r->call.count * elem;
-    size_t mine = own ? place_of(r, rank) * elem : 0;
+    /* Elements before a rank's block in the larger array. */
+    size_t at = r->displs ? r->displs[rank] : 0;
+    for (int i = 0; i < rank && !r->displs; i++)
+        at += r->counts[i];
+    size_t mine = own ? at * elem : 0;
     return r->call.kind == HP_ALLGATHERV ? (extent){own, all, 0, mine} : (extent){all, own, mine, 0};
 }
 

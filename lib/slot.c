@@ -69,20 +69,15 @@ is_mean(const hoop_work *work)
     return work->call.op == HOOP_AVG && hp_narrow_index((hoop_dtype)work->call.dtype) >= 0;
 }
 
-/* The only rank's bools are combined with themselves: x or x, whatever the call's operation is. */
-static hoop_op
-op_of(const hp_channel *channel, const hoop_work *work)
-{
-    return work->plan[channel->o.index].normalize ? HOOP_MAX : (hoop_op)work->call.op;
-}
-
 /* A task becomes one command, or one for each piece of a fused group's tensors that it covers. */
 static void
 run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
 {
     const hoop_work *work = slot->work;
     hoop_dtype dtype = (hoop_dtype)work->call.dtype;
-    hp_command command = {.elem = dtype, .wire = dtype, .op = op_of(channel, work), .exchange = task->exchange};
+    /* the only rank's bools are combined with themselves: x or x, whatever the call's operation is */
+    hoop_op op = work->plan[channel->o.index].normalize ? HOOP_MAX : (hoop_op)work->call.op;
+    hp_command command = {.elem = dtype, .wire = dtype, .op = op, .exchange = task->exchange};
     command.sources = task->sources;
     command.destinations = task->destinations;
     if (is_mean(work) && task->sources == 2)

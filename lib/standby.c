@@ -13,12 +13,6 @@
 
 enum { DRIVE_MS = 100, RETURN_MS = 10 }; /* while a control connection is made again it polls more often */
 
-static int
-has_to_do(const hp_driver *d)
-{
-    return atomic_load(&d->outstanding) > 0 || atomic_load(&d->reconnecting);
-}
-
 static void *
 run_standby(void *arg)
 {
@@ -28,7 +22,7 @@ run_standby(void *arg)
     pthread_mutex_lock(&d->mutex);
     while (!m->stop) {
         unsigned long long beat = atomic_load(&d->heartbeat);
-        m->idle = !has_to_do(d);
+        m->idle = !(atomic_load(&d->outstanding) > 0 || atomic_load(&d->reconnecting));
         if (m->idle) {
             hp_thread_wait(&m->wakeup, &d->mutex, HP_NEVER);
             continue;

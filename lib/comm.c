@@ -89,25 +89,6 @@ hp_name_prefix(const hoop_comm *comm, char out[HP_NAME_PREFIX])
     return out;
 }
 
-/* What is in its place stays there. */
-static const char *
-call_name(hoop_comm *comm, int number)
-{
-    pthread_mutex_lock(&comm->driver.mutex);
-    const char *name = hp_call_names_get(&comm->call_names, number);
-    pthread_mutex_unlock(&comm->driver.mutex);
-    return name;
-}
-
-static void
-tell_call_names(hoop_comm *comm)
-{
-    const char *name;
-    while ((name = call_name(comm, comm->told_names + 1)) &&
-           hp_membership_name(hp_client_membership(comm->client), comm->told_names + 1, name))
-        comm->told_names++;
-}
-
 void
 hp_name_report(hoop_comm *comm)
 {
@@ -120,8 +101,14 @@ hp_name_report(hoop_comm *comm)
     get(comm, name);
     if (changed & RENAMED)
         hp_membership_name(hp_client_membership(comm->client), 0, name);
-    if (changed & CALLS_NAMED)
-        tell_call_names(comm);
+    for (const char *call = name; (changed & CALLS_NAMED) && call;) {
+        pthread_mutex_lock(&comm->driver.mutex);
+        call = hp_call_names_get(&comm->call_names, comm->told_names + 1); /* what is in its place stays there */
+        pthread_mutex_unlock(&comm->driver.mutex);
+        if (!call || !hp_membership_name(hp_client_membership(comm->client), comm->told_names + 1, call))
+            break;
+        comm->told_names++;
+    }
 }
 
 int

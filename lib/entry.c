@@ -117,8 +117,8 @@ hp_entry_fail_start(hoop_comm *comm, hoop_error *error)
     return hp_entry_fail(comm, error);
 }
 
-static hoop_result
-mark_streams(hoop_comm *comm, hoop_work *first)
+hoop_result
+hp_entry_order(hoop_comm *comm, hoop_work *first)
 {
     hoop_error error = {.size = sizeof(error)};
     hoop_result result = HOOP_SUCCESS;
@@ -134,15 +134,6 @@ mark_streams(hoop_comm *comm, hoop_work *first)
         hp_work_pool_give(comm, work);
     }
     return result == HOOP_SUCCESS ? result : hp_entry_fail_start(comm, &error);
-}
-
-hoop_result
-hp_entry_order(hoop_comm *comm, hoop_work *first)
-{
-    for (const hoop_work *work = first; work; work = work->next)
-        if (work->device > 0)
-            return mark_streams(comm, first);
-    return HOOP_SUCCESS;
 }
 
 int
@@ -172,23 +163,10 @@ hp_entry_received(void)
 
 /* Marks what the stream holds now, then blocks it until the work is complete, also by an error. */
 static hoop_result
-close_gate(const hoop_comm *comm, hoop_work *work, void *stream, hoop_error *error)
-{
-    hp_device *device = comm->device[work->device];
-    hoop_result result = device->ops->mark(device, stream, &work->mark, error);
-    if (result != HOOP_SUCCESS)
-        return result;
-    result = device->ops->gate_close(device, stream, &work->gate, error);
-    if (result != HOOP_SUCCESS)
-        device->ops->unmark(work->mark);
-    return result;
-}
-
-static hoop_result
 block_stream(hoop_comm *comm, hoop_work *work, const void *send, const void *recv, void *stream, hoop_error *error)
 {
-    hoop_result result;
-    if (!comm->device[work->device]->ops->mark)
+    hp_device *device = comm->device[work->device];
+    if (!device->ops->mark)
         return hp_err_set(
             error, HOOP_ERR_UNSUPPORTED,
             "a stream-ordered call needs device memory: these buffers are in host memory, use the other forms");
@@ -197,31 +175,26 @@ block_stream(hoop_comm *comm, hoop_work *work, const void *send, const void *rec
     /*
      * this may wait for room in the stream, so for an earlier operation: no lock is held that the driver needs for that
      */
-    result = close_gate(comm, work, stream, error);
+    hoop_result result = device->ops->mark(device, stream, &work->mark, error);
+    if (result == HOOP_SUCCESS) {
+        result = device->ops->gate_close(device, stream, &work->gate, error);
+        if (result != HOOP_SUCCESS)
+            device->ops->unmark(work->mark);
+    }
     if (result != HOOP_SUCCESS)
         hp_registry_block(comm, -1);
     return result;
-}
-
-/* HOOP_SUCCESS if the communicator's queues are open on the device of the work. */
-static hoop_result
-open_queues(hoop_comm *comm, hoop_work *work, const void *send, const void *recv)
-{
-    hoop_error error = {.size = sizeof(error)};
-    if (!send && !recv) /* a barrier, or count 0: no array shows whose stream this is */
-        work->device = hp_devices_of_stream(comm, &error);
-    if (work->device < 0)
-        return hp_entry_fail_start(comm, &error);
-    if (work->device > 0)
-        hp_progress_pin(comm, work->device);
-    return hp_entry_check(comm);
 }
 
 hoop_result
 hp_entry_on_stream(hoop_comm *comm, hoop_work *work, const void *send, const void *recv, void *stream)
 {
     hoop_error error = {.size = sizeof(error)};
-    hoop_result result = open_queues(comm, work, send, recv);
+    if (!send && !recv) /* a barrier, or count 0: no array shows whose stream this is */
+        work->device = hp_devices_of_stream(comm, &error);
+    if (work->device > 0)
+        hp_progress_pin(comm, work->device);
+    hoop_result result = work->device < 0 ? hp_entry_fail_start(comm, &error) : hp_entry_check(comm);
     if (result == HOOP_SUCCESS && block_stream(comm, work, send, recv, stream, &error) != HOOP_SUCCESS)
         result = hp_entry_fail_start(comm, &error);
     if (result != HOOP_SUCCESS) {

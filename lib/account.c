@@ -2,8 +2,6 @@
 /* account: see account.h. A work carries its record; each change writes all of it again, a few nanoseconds. */
 #include "lib/account.h"
 
-#include "lib/account.h"
-
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"

@@ -6,8 +6,6 @@
  * sides use is derived from it and from all that tells this start from others. So a server of an earlier start, or of
  * another job, is a stranger.
  */
-#include "lib/join.h"
-
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/hash.h"
@@ -18,6 +16,7 @@
 #include "lib/entry.h"
 #include "lib/environment.h"
 #include "lib/exchange.h"
+#include "lib/join.h"
 #include "lib/secret_file.h"
 #include "lib/server_search.h"
 

@@ -102,16 +102,6 @@ hoop_config_set(hoop_config *config, const char *key, const char *value)
 
 /* --- membership --- */
 
-static void
-log_settings(const hoop_comm *comm)
-{
-    char text[512];
-    if (!hp_log_enabled(HP_LOG_INFO))
-        return;
-    hp_config_describe(&comm->config, text, sizeof(text));
-    hp_log(HP_LOG_INFO, "settings: %s", text);
-}
-
 static hoop_result
 check_window(const hoop_config *config, hoop_error *error)
 {
@@ -170,24 +160,13 @@ give_up(hoop_comm *comm, const hoop_error *error)
     return hp_entry_fail(NULL, &cause_for_others);
 }
 
-/* From settings, and what another launcher says, to a ring. */
-static hoop_result
-enter_world(hoop_comm *comm, hoop_error *error)
-{
-    uint64_t deadline = hp_join_deadline(comm);
-    hoop_result result = hp_bootstrap_run(comm, deadline, error);
-    if (result == HOOP_SUCCESS)
-        result = hp_join_world(comm, deadline, error);
-    hp_bootstrap_forget(comm);
-    return name_interrupt(result, comm->order ? comm->rank : (int)hp_config_number(&comm->config, HP_SET_rank), error);
-}
-
 hoop_result
 hoop_comm_create(hoop_comm **out, const hoop_config *config)
 {
     hoop_error error;
     hoop_comm *comm;
     hoop_result result;
+    char text[512];
     hp_err_clear(&error);
     if (!out)
         return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT, "hoop_comm_create: comm is NULL");
@@ -203,18 +182,27 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
         result = hp_config_resolve(&comm->config, config, &error);
     if (result == HOOP_SUCCESS) {
         hp_environment_log(&comm->config);
-        char gpu[320];
         if (hp_log_enabled(HP_LOG_INFO))
-            hp_log(HP_LOG_INFO, "version %s; %s", PACKAGE_VERSION, hp_gpu_describe(gpu, sizeof(gpu)));
+            hp_log(HP_LOG_INFO, "version %s; %s", PACKAGE_VERSION, hp_gpu_describe(text, sizeof(text)));
         hp_name_set(comm, hp_config_text(&comm->config, HP_SET_name));
     }
     if (result == HOOP_SUCCESS)
         result = prepare(comm, &error);
-    if (result == HOOP_SUCCESS)
-        result = enter_world(comm, &error);
+    if (result == HOOP_SUCCESS) { /* from settings, and what another launcher says, to a ring */
+        uint64_t deadline = hp_join_deadline(comm);
+        result = hp_bootstrap_run(comm, deadline, &error);
+        if (result == HOOP_SUCCESS)
+            result = hp_join_world(comm, deadline, &error);
+        hp_bootstrap_forget(comm);
+        int rank = comm->order ? comm->rank : (int)hp_config_number(&comm->config, HP_SET_rank);
+        result = name_interrupt(result, rank, &error);
+    }
     if (result != HOOP_SUCCESS)
         return give_up(comm, &error);
-    log_settings(comm);
+    if (hp_log_enabled(HP_LOG_INFO)) {
+        hp_config_describe(&comm->config, text, sizeof(text));
+        hp_log(HP_LOG_INFO, "settings: %s", text);
+    }
     hp_recorder_open(comm);
     hp_registry_add(comm);
     *out = comm;

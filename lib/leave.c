@@ -4,8 +4,6 @@
  * lost although this rank has already returned success; so no socket is closed before the kernel has delivered
  * everything.
  */
-#include "lib/join.h"
-
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -13,6 +11,7 @@
 #include "lib/comm.h"
 #include "lib/entry.h"
 #include "lib/fault.h"
+#include "lib/join.h"
 #include "lib/links.h"
 #include "lib/messages.h"
 #include "lib/progress.h"
@@ -35,16 +34,6 @@ links_closed(hoop_comm *comm)
     for (const hp_peer *peer = comm->messages.first; peer; peer = peer->next)
         closed &= (!peer->in || hp_link_closed(peer->in)) & (!peer->out || hp_link_closed(peer->out));
     return closed;
-}
-
-/* The rank whose system has not taken all messages that were sent to it; NULL: there is none. */
-static const hp_peer *
-slow_peer(hoop_comm *comm)
-{
-    for (const hp_peer *peer = comm->messages.first; peer; peer = peer->next)
-        if (peer->out && !hp_link_closed(peer->out))
-            return peer;
-    return NULL;
 }
 
 static void
@@ -72,7 +61,9 @@ drain(hoop_comm *comm)
                      (!comm->client || !hp_membership_is_leaving(hp_client_membership(comm->client)) ||
                       now - began >=
                           (hp_membership_is_away(hp_client_membership(comm->client)) ? LINGER_MS : ANSWER_MS) * HP_MS);
-        const hp_peer *slow = atomic_load(&comm->fault.failed) ? NULL : slow_peer(comm);
+        const hp_peer *slow = atomic_load(&comm->fault.failed) ? NULL : comm->messages.first;
+        while (slow && (!slow->out || hp_link_closed(slow->out))) /* that system has taken all messages sent to it */
+            slow = slow->next;
         if (slow ? limit && now - began >= limit : closed || now - began >= LINGER_MS * HP_MS) {
             if (slow)
                 warn_of(comm, slow, "that is lost", now - began);

@@ -217,19 +217,6 @@ open_listener(const hp_listener_options *options, int size, hoop_error *error)
     return listener;
 }
 
-static void
-close_if_empty(hp_listener *listener)
-{
-    hp_listener **at = &listeners;
-    if (listener->entries)
-        return;
-    while (*at != listener)
-        at = &(*at)->next;
-    *at = listener->next;
-    hp_acceptor_free(listener->acceptor);
-    free(listener);
-}
-
 static hoop_result
 watch(hp_listener_entry *entry, hoop_error *error)
 {
@@ -254,20 +241,6 @@ find_rival(const hp_listener_options *options, const hp_keys *keys)
     return NULL;
 }
 
-static hoop_result
-refuse_rival(hp_listener_entry *rival, const hp_listener_options *options, hoop_error *error)
-{
-    atomic_store(&rival->rival, options->rank + 1);
-    hp_loop_wake(rival->loop);
-    hp_err_set(
-        error, HOOP_ERR_INVALID_USAGE,
-        "this process is rank %d of job %.63s already, and a thread of it asks to be rank %d: one process is one "
-        "rank; start a process for each rank",
-        rival->claimed, options->job, options->rank);
-    error->rank = options->rank;
-    return error->code;
-}
-
 hoop_result
 hp_listener_rival(const hp_listener_entry *entry, const char *job, hoop_error *error)
 {
@@ -289,7 +262,14 @@ hp_listener_join(hp_listener_entry *entry, const hp_listener_options *options, h
     hp_listener_lock();
     hp_listener_entry *rival = find_rival(options, keys);
     if (rival) {
-        refuse_rival(rival, options, error);
+        atomic_store(&rival->rival, options->rank + 1);
+        hp_loop_wake(rival->loop);
+        hp_err_set(
+            error, HOOP_ERR_INVALID_USAGE,
+            "this process is rank %d of job %.63s already, and a thread of it asks to be rank %d: one process is "
+            "one rank; start a process for each rank",
+            rival->claimed, options->job, options->rank);
+        error->rank = options->rank;
         hp_listener_unlock();
         return error->code;
     }
@@ -398,9 +378,16 @@ hp_listener_leave(hp_listener_entry *entry)
     if (entry->next)
         entry->next->link = entry->link;
     forget(entry);
-    if (listener->entries)
+    if (listener->entries) {
         expect(listener);
-    close_if_empty(listener);
+    } else {
+        hp_listener **at = &listeners;
+        while (*at != listener)
+            at = &(*at)->next;
+        *at = listener->next;
+        hp_acceptor_free(listener->acceptor);
+        free(listener);
+    }
     hp_listener_unlock();
     free_candidates(entry->candidates);
     *entry = (hp_listener_entry){0};

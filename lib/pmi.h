@@ -11,7 +11,7 @@
 #include "hoop.h"
 #include "lib/bounded_wait.h"
 
-/* --- PMI-1 --- */
+/* --- PMI-1, on a descriptor --- */
 
 enum { HP_PMI_NAME = 256, HP_PMI_LINE = 2048 };
 
@@ -44,7 +44,7 @@ void hp_pmi_finalize(hp_pmi *pmi);
 /* "key=value" of a line, up to the next blank. 1, or 0: there is none, or no room. Pure. */
 int hp_pmi_word(const char *line, const char *key, char *value, size_t size);
 
-/* --- PMIx --- */
+/* --- PMIx, by libpmix --- */
 
 /*
  * *size: the processes of the job. Once it is open, opening it again is nothing. Close ends the thread and the

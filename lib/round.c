@@ -69,21 +69,6 @@ start(hoop_comm *comm, hoop_work *work)
     hp_ops_start(comm, work);
 }
 
-/* Moves the belts. 0: the communicator has failed, no memory for a chord for instance; then no other belt may move. */
-static int
-move_channels(hoop_comm *comm, int *moved)
-{
-    for (uint32_t c = 0; c < comm->channels; c++) {
-        comm->channel[c]->now = hp_recorder_clock(comm);
-        *moved |= hp_channel_progress(comm->channel[c]);
-        if (comm->channel[c]->links_wanted)
-            hp_links_dial(comm, comm->channel[c]);
-        if (atomic_load_explicit(&comm->fault.failed, memory_order_relaxed))
-            return 0;
-    }
-    return 1;
-}
-
 static int
 move_messages(hoop_comm *comm)
 {
@@ -117,8 +102,14 @@ hp_round_step(hoop_comm *comm)
         return 0;
     if (hp_listener_has_events(&comm->entry))
         hp_links_receive(comm);
-    if (!move_channels(comm, &moved))
-        return 1;
+    for (uint32_t c = 0; c < comm->channels; c++) {
+        comm->channel[c]->now = hp_recorder_clock(comm);
+        moved |= hp_channel_progress(comm->channel[c]);
+        if (comm->channel[c]->links_wanted)
+            hp_links_dial(comm, comm->channel[c]);
+        if (atomic_load_explicit(&comm->fault.failed, memory_order_relaxed)) /* no memory for a chord, for instance */
+            return 1;
+    }
     moved |= hp_ops_finish(comm) > 0;
     if (comm->messages.running)
         moved |= move_messages(comm);

@@ -19,23 +19,6 @@
 
 /* --- made, and used again --- */
 
-static hoop_work *
-allocate(hp_driver *d, size_t blocks)
-{
-    hoop_work *work = hp_alloc(1, sizeof(*work));
-    if (work && blocks)
-        work->blocks = hp_alloc(blocks, sizeof(*work->blocks));
-    if (!work || (blocks && !work->blocks)) {
-        free(work);
-        return NULL;
-    }
-    pthread_mutex_lock(&d->mutex);
-    work->made_before = d->made;
-    d->made = work;
-    pthread_mutex_unlock(&d->mutex);
-    return work;
-}
-
 /* Works with and without blocks have a free list each: so a steady program allocates neither. */
 hoop_work *
 hp_work_pool_take(hoop_comm *comm, int has_blocks)
@@ -47,9 +30,21 @@ hp_work_pool_take(hoop_comm *comm, int has_blocks)
     if (work)
         d->free[has_blocks] = work->next;
     pthread_mutex_unlock(&d->mutex);
-    if (!work)
-        return allocate(d, has_blocks ? (size_t)comm->size : 0);
-    memset(work, 0, offsetof(hoop_work, waiter));
+    if (work) {
+        memset(work, 0, offsetof(hoop_work, waiter));
+        return work;
+    }
+    work = hp_alloc(1, sizeof(*work));
+    if (work && has_blocks)
+        work->blocks = hp_alloc((size_t)comm->size, sizeof(*work->blocks));
+    if (!work || (has_blocks && !work->blocks)) {
+        free(work);
+        return NULL;
+    }
+    pthread_mutex_lock(&d->mutex);
+    work->made_before = d->made;
+    d->made = work;
+    pthread_mutex_unlock(&d->mutex);
     return work;
 }
 
@@ -109,35 +104,24 @@ hp_work_pool_plan(hoop_comm *comm, hoop_work *work)
     work->piece = HP_PIECE_BYTES;
 }
 
-/* The array has room for so many messages. */
-static int
-grow_messages(hoop_work *work, size_t count)
-{
-    size_t room = work->message_room ? work->message_room : 2;
-    while (room < count)
-        room *= 2;
-    if (room == work->message_room)
-        return 1;
-    hp_message *grown = reallocarray(work->message_array, room, sizeof(*grown));
-    if (!grown)
-        return 0;
-    work->message_array = grown;
-    work->message_room = room;
-    return 1;
-}
-
-/* Appends so many, zeroed. The first one needs no memory. */
+/* Appends so many, zeroed; NULL when memory runs out. The first one needs none. */
 static hp_message *
 add_messages(hoop_work *work, size_t count)
 {
-    size_t all = work->message_count + count;
-    if (all > 1) {
-        if (!grow_messages(work, all))
+    size_t all = work->message_count + count, room = work->message_room ? work->message_room : 2;
+    while (room < all)
+        room *= 2;
+    if (all > 1 && room != work->message_room) {
+        hp_message *grown = reallocarray(work->message_array, room, sizeof(*grown));
+        if (!grown)
             return NULL;
-        if (work->messages == &work->one_message)
-            work->message_array[0] = work->one_message;
-        work->messages = work->message_array;
+        work->message_array = grown;
+        work->message_room = room;
     }
+    if (all > 1 && work->messages == &work->one_message)
+        work->message_array[0] = work->one_message;
+    if (all > 1)
+        work->messages = work->message_array;
     hp_message *first = work->messages + work->message_count;
     memset(first, 0, count * sizeof(*first));
     work->message_count = all;

@@ -60,18 +60,12 @@ typedef struct links {
 } links;
 
 static hp_link *
-next_of_channels(links *at)
+next(links *at)
 {
+    hp_link *link = NULL;
     for (; at->channel < at->comm->channels; at->channel++, at->link = 0)
         if (at->link < at->comm->channel[at->channel]->links)
             return at->comm->channel[at->channel]->link[at->link++];
-    return NULL;
-}
-
-static hp_link *
-next(links *at)
-{
-    hp_link *link = next_of_channels(at);
     while (!link && at->peer) {
         link = at->taken == 0 ? at->peer->in : at->peer->out;
         if (++at->taken == 2) {

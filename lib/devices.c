@@ -10,16 +10,6 @@
 #include <poll.h>
 #include <unistd.h>
 
-/* The communicator's one device beside the host. Under the driver's mutex. */
-static hp_device *
-open_once(hoop_comm *comm, const hp_device_ops *ops, const void *ptr, hoop_error *error)
-{
-    hp_device *device = comm->device[1];
-    if (!device && ops->open(&device, ptr, error) == HOOP_SUCCESS)
-        comm->device[1] = device;
-    return device;
-}
-
 /* The GPU that was prepared is another one than the first call wants. Under the driver's mutex. */
 static int
 is_wrong(const hoop_comm *comm, const void *ptr)
@@ -89,7 +79,9 @@ open_device(hoop_comm *comm, const hp_device_ops *ops, const void *ptr, hoop_err
         hp_registry_unlock();
         pthread_mutex_lock(&comm->driver.mutex);
     }
-    device = open_once(comm, ops, ptr, error);
+    device = comm->device[1];
+    if (!device && ops->open(&device, ptr, error) == HOOP_SUCCESS)
+        comm->device[1] = device;
     comm->gpu.chosen |= device != NULL;
     pthread_mutex_unlock(&comm->driver.mutex);
     if (!device || (device->ops->admit && device->ops->admit(device, ptr, error) != HOOP_SUCCESS))

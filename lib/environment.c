@@ -166,26 +166,19 @@ hp_environment_find(hp_environment *environment, const hoop_config *config, hp_l
     return hp_environment_server(&environment->server, config, loop, deadline, error);
 }
 
-/* A link-local address has no scope when it comes from another host: it is on the network where the ranks meet. */
-static void
-add_scope(hp_addr *server, const hoop_config *config)
-{
-    hp_addr like;
-    if (!hp_addr_is_link_local(server) || server->u.v6.sin6_scope_id)
-        return;
-    if ((find_join_host(&like, config) && hp_addr_is_link_local(&like)) ||
-        hp_interface_choose(&like, "fe80::/10", NULL, NULL, NULL, 0, NULL) == HOOP_SUCCESS)
-        hp_addr_scope_as(server, &like);
-}
-
 hoop_result
 hp_environment_server(hp_addr *server, const hoop_config *config, hp_loop *loop, uint64_t deadline, hoop_error *error)
 {
     hoop_error why;
+    hp_addr like;
     hoop_result result = hp_addr_find(server, hp_config_text(config, HP_SET_rendezvous), loop, deadline, &why);
     if (result != HOOP_SUCCESS)
         return hp_err_set(error, result, "HOOP_RENDEZVOUS: %.230s", why.text);
-    add_scope(server, config);
+    /* a link-local address has no scope when it comes from another host: it is on the network where the ranks meet */
+    if (hp_addr_is_link_local(server) && !server->u.v6.sin6_scope_id &&
+        ((find_join_host(&like, config) && hp_addr_is_link_local(&like)) ||
+         hp_interface_choose(&like, "fe80::/10", NULL, NULL, NULL, 0, NULL) == HOOP_SUCCESS))
+        hp_addr_scope_as(server, &like);
     hp_server_thread_come_home(server);
     return HOOP_SUCCESS;
 }

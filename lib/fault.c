@@ -362,18 +362,6 @@ check_unposted(hoop_comm *comm, const hp_channel *channel, const hp_link *link, 
     hp_fault_report(comm, &error, now);
 }
 
-/* Whether the awaited rank waits elsewhere itself, only the server knows. */
-static void
-time_out(hoop_comm *comm, hoop_error *error, uint64_t now)
-{
-    if (!has_server(comm, now)) {
-        hp_fault_fail(comm, error);
-        return;
-    }
-    error->flags |= HOOP_ERROR_BEST_EFFORT;
-    hp_fault_report(comm, error, now);
-}
-
 static void
 check_messages(hoop_comm *comm, uint64_t now)
 {
@@ -403,8 +391,14 @@ check_messages(hoop_comm *comm, uint64_t now)
         comm->fault.ended = NULL;
         comm->fault.grace = now + GRACE_MS * HP_MS;
     }
-    if (hp_message_waits_are_over(comm, now, &error))
-        time_out(comm, &error, now);
+    if (!hp_message_waits_are_over(comm, now, &error))
+        return;
+    if (has_server(comm, now)) { /* whether the awaited rank waits elsewhere itself, only the server knows */
+        error.flags |= HOOP_ERROR_BEST_EFFORT;
+        hp_fault_report(comm, &error, now);
+    } else {
+        hp_fault_fail(comm, &error);
+    }
 }
 
 /* A kernel that fails is only seen in its queue's status. */

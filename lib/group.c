@@ -61,26 +61,20 @@ continues(const hoop_work *to, const hp_segment *s)
     return last->count > 0 && last->send + bytes == s->send && last->recv + bytes == s->recv;
 }
 
-static int
-grow(hoop_work *work)
-{
-    size_t room = work->segment_room ? 2 * work->segment_room : 64;
-    hp_segment *grown = reallocarray(work->array, room, sizeof(*grown));
-    if (!grown)
-        return 0;
-    work->segments = work->array = grown;
-    work->segment_room = room;
-    return 1;
-}
-
 /* The tensors' sizes are part of what ranks must agree on: their checksum takes the place of a root. */
 static int
 append_segment(hoop_work *to, const void *send, void *recv, uint64_t count)
 {
     hp_segment s = {to->call.count, count, send, recv};
     uint8_t bytes[8];
-    if (to->segment_count == to->segment_room && !grow(to))
-        return 0;
+    if (to->segment_count == to->segment_room) {
+        size_t room = to->segment_room ? 2 * to->segment_room : 64;
+        hp_segment *grown = reallocarray(to->array, room, sizeof(*grown));
+        if (!grown)
+            return 0;
+        to->segments = to->array = grown;
+        to->segment_room = room;
+    }
     if (to->segment_count > 0 && continues(to, &s))
         to->segments[to->segment_count - 1].count += count;
     else

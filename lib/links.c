@@ -29,7 +29,7 @@ link_for(hoop_comm *comm, const hp_hello *hello)
 {
     int distance = distance_from(comm, (int)hello->my_rank), c = hello->channel & ~HP_EXCHANGE_CHANNEL;
     if (hello->channel == HP_MESSAGE_CHANNEL)
-        return hp_messages_in(comm, (int)hello->my_rank);
+        return hp_messages_link(comm, (int)hello->my_rank, 0);
     return hello->channel & HP_EXCHANGE_CHANNEL ? hp_channel_from(comm->channel[c], distance)
                                                 : hp_channel_in(comm->channel[c], distance);
 }
@@ -101,22 +101,6 @@ enum {
     SHM_MESSAGES = 2 << 20,
     SHM_LEAST = 64 << 10
 };
-
-/*
- * The bytes of a ring: enough to keep two processes busy, and few enough to stay in a cache, and for many ranks. That of a
- * message holds all that a rank may send ahead to one that computes, with heads. 0: TCP it is, because too many pairs of
- * ranks may send messages.
- */
-static uint32_t
-shm_bytes(const hoop_comm *comm, int channel)
-{
-    int many = comm->host_ranks > SHM_RANKS;
-    if (channel == HP_MESSAGE_CHANNEL)
-        return many ? 0 : SHM_MESSAGES;
-    if (channel & HP_EXCHANGE_CHANNEL)
-        return many ? SHM_LEAST : SHM_EXCHANGES;
-    return many ? SHM_LEAST : SHM_RING;
-}
 
 static int
 is_here(const hoop_comm *comm, int rank)
@@ -256,13 +240,23 @@ dialled(void *arg, const hp_dial_result *result)
     free_dialing(d);
 }
 
-/* A host without memory for it is no fault: then TCP carries the data. */
+/*
+ * The bytes of a ring: enough to keep two processes busy, and few enough to stay in a cache, and for many ranks. That of a
+ * message holds all that a rank may send ahead to one that computes, with heads. TCP carries the data where too many pairs
+ * of ranks may send messages, and on a host without memory for it, which is no fault.
+ */
 static hp_shm *
 offer_shm(hoop_comm *comm, const hp_link *link, hp_hello *hello)
 {
-    uint32_t bytes = is_here(comm, link->peer) ? shm_bytes(comm, hello->channel) : 0;
-    hp_shm *shm = bytes ? hp_shm_new(hello, bytes, directions(link)) : NULL;
-    if (bytes && !shm && !comm->shm_told++)
+    int many = comm->host_ranks > SHM_RANKS, messages = hello->channel == HP_MESSAGE_CHANNEL;
+    uint32_t bytes = messages                               ? SHM_MESSAGES
+                     : many                                 ? SHM_LEAST
+                     : hello->channel & HP_EXCHANGE_CHANNEL ? SHM_EXCHANGES
+                                                            : SHM_RING;
+    if (!is_here(comm, link->peer) || (many && messages))
+        return NULL;
+    hp_shm *shm = hp_shm_new(hello, bytes, directions(link));
+    if (!shm && !comm->shm_told++)
         hp_log(HP_LOG_INFO, "no memory can be shared with the ranks of this host, so TCP is used: %s", strerror(errno));
     return shm;
 }

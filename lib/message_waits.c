@@ -178,7 +178,7 @@ look(hoop_comm *comm, const hp_peer *waits, uint64_t now)
     for (int rank = first; rank <= last; rank++) {
         const hp_peer *peer = peer_of(comm, rank);
         if (rank != comm->rank && !(peer && (open_in(peer) || peer->out)))
-            hp_messages_out(comm, rank);
+            hp_messages_link(comm, rank, 1);
     }
 }
 

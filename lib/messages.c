@@ -84,8 +84,8 @@ anyone(hoop_comm *comm)
     return m->anyone;
 }
 
-static hp_link *
-link_of(hoop_comm *comm, int rank, int sending)
+hp_link *
+hp_messages_link(hoop_comm *comm, int rank, int sending)
 {
     hp_peer *peer = peer_of(comm, rank);
     hp_link **link = !peer ? NULL : sending ? &peer->out : &peer->in;
@@ -99,18 +99,6 @@ link_of(hoop_comm *comm, int rank, int sending)
     (*link)->owner = &peer->owner;
     comm->messages.links_wanted += sending;
     return *link;
-}
-
-hp_link *
-hp_messages_in(hoop_comm *comm, int rank)
-{
-    return link_of(comm, rank, 0);
-}
-
-hp_link *
-hp_messages_out(hoop_comm *comm, int rank)
-{
-    return link_of(comm, rank, 1);
 }
 
 /* --- starting --- */
@@ -187,7 +175,7 @@ static void
 start_message(hoop_comm *comm, hp_message *message)
 {
     hp_peer *peer = message->peer == HOOP_ANY_RANK ? sender_for(comm, message) : peer_of(comm, message->peer);
-    if (!peer || (message->sending && message->peer != comm->rank && !hp_messages_out(comm, message->peer))) {
+    if (!peer || (message->sending && message->peer != comm->rank && !hp_messages_link(comm, message->peer, 1))) {
         out_of_memory(comm, message->peer);
         return;
     }

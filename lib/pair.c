@@ -451,16 +451,6 @@ hp_pair_head(hp_pair *p, const hp_frame *frame, hoop_error *error)
     return go_on(p, frame, error);
 }
 
-static void
-close_cleared(hp_pair *p, const hp_message *message)
-{
-    for (int i = 0; i < p->cleared_n; i++)
-        if (p->cleared[i] == message) {
-            p->cleared[i] = p->cleared[--p->cleared_n];
-            return;
-        }
-}
-
 hp_landing
 hp_pair_landed(hp_pair *p)
 {
@@ -471,8 +461,9 @@ hp_pair_landed(hp_pair *p)
         landing.message = landing.arrival->receive;
     } else if (landing.message) {
         landing.message->moved += landing.bytes;
-        if (landing.message->moved == landing.message->bytes)
-            close_cleared(p, landing.message);
+        for (int i = 0; i < p->cleared_n && landing.message->moved == landing.message->bytes; i++)
+            if (p->cleared[i] == landing.message)
+                p->cleared[i] = p->cleared[--p->cleared_n];
     }
     return landing;
 }

@@ -48,29 +48,22 @@ hp_progress_set_spin(hoop_comm *comm)
 
 static void start_thread(hoop_comm *comm);
 
-/* Whether the connections are driven although no work is outstanding: 1 from now on, 0 no longer. */
-static void
-set_reconnecting(hoop_comm *comm, int on)
-{
-    hp_driver *d = &comm->driver;
-    if (atomic_load(&d->reconnecting) == on)
-        return;
-    pthread_mutex_lock(&d->mutex);
-    atomic_store(&d->reconnecting, on);
-    if (on && !d->has_thread && !d->manual)
-        start_thread(comm);
-    hp_standby_wake(comm);
-    pthread_mutex_unlock(&d->mutex);
-}
-
 /* hp_round_idle, and after it the control connection: while it is being made again, it has to be driven. */
 static int
 poll_round(hoop_comm *comm, uint64_t now)
 {
+    hp_driver *d = &comm->driver;
     int received = hp_round_idle(comm, now);
     int away =
         comm->client && !atomic_load(&comm->fault.failed) && hp_membership_is_away(hp_client_membership(comm->client));
-    set_reconnecting(comm, away);
+    if (atomic_load(&d->reconnecting) == away)
+        return received;
+    pthread_mutex_lock(&d->mutex);
+    atomic_store(&d->reconnecting, away);
+    if (away && !d->has_thread && !d->manual)
+        start_thread(comm);
+    hp_standby_wake(comm);
+    pthread_mutex_unlock(&d->mutex);
     return received;
 }
 
@@ -262,16 +255,6 @@ hp_progress_pin(hoop_comm *comm, int device)
     give(comm);
 }
 
-/* A deadline by hp_now(), in the time of the loop; for the baton's holder. */
-static uint64_t
-in_loop_time(hoop_comm *comm, uint64_t deadline)
-{
-    if (deadline == HP_NEVER)
-        return HP_NEVER;
-    uint64_t now = hp_now();
-    return hp_loop_now(comm->loop) + (deadline > now ? deadline - now : 0);
-}
-
 /* The thread has nothing to drive any more. */
 static int
 is_not_pending(hoop_comm *comm, void *arg)
@@ -286,7 +269,9 @@ hp_progress_until(hp_waiter *waiter, uint64_t deadline)
     hoop_comm *comm = waiter->comm;
     int in_time = 1;
     while (in_time && hp_baton_state(waiter) != HP_WAIT_OVER && hp_baton_await(waiter, deadline)) {
-        in_time = drive(comm, is_not_pending, waiter, in_loop_time(comm, deadline));
+        uint64_t now = hp_now(), left = deadline > now ? deadline - now : 0;
+        uint64_t until = deadline == HP_NEVER ? HP_NEVER : hp_loop_now(comm->loop) + left;
+        in_time = drive(comm, is_not_pending, waiter, until);
         wake_program(comm);
         give(comm);
     }

@@ -142,23 +142,12 @@ report(hoop_comm *comm, uint64_t now)
         t->since = 0;
 }
 
-/* Logs once for each operation which rank this one waits for; as a rule that one waits, too. */
-static void
-log_wait(hoop_comm *comm, uint64_t sequence, uint64_t warn, uint64_t now)
-{
-    char line[256], name[HP_NAME_PREFIX];
-    if (!warn || now - comm->reports.moved_at <= warn || comm->reports.logged == sequence)
-        return;
-    comm->reports.logged = sequence;
-    hp_log(HP_LOG_INFO, "%s%s", hp_name_prefix(comm, name),
-           hp_stats_waiting(comm, (now - comm->reports.moved_at) / HP_MS, line, sizeof(line)));
-}
-
 /* Notes progress. */
 static void
 mark_progress(hoop_comm *comm, uint64_t warn, uint64_t now)
 {
     hp_report r;
+    char line[256], name[HP_NAME_PREFIX];
     if (hp_stats_is_outside(comm)) {
         comm->reports.moved_at = now;
         hp_recorder_wait(comm, (hp_awaited){HP_WAIT_STREAM, -1});
@@ -175,8 +164,11 @@ mark_progress(hoop_comm *comm, uint64_t warn, uint64_t now)
         comm->reports.steps = r.step;
         comm->reports.bytes = r.bytes;
         comm->reports.moved_at = now;
-    } else {
-        log_wait(comm, r.sequence, warn, now);
+    } else if (warn && now - comm->reports.moved_at > warn && comm->reports.logged != r.sequence) {
+        /* once for each operation: as a rule the rank that this one waits for waits, too */
+        comm->reports.logged = r.sequence;
+        hp_log(HP_LOG_INFO, "%s%s", hp_name_prefix(comm, name),
+               hp_stats_waiting(comm, (now - comm->reports.moved_at) / HP_MS, line, sizeof(line)));
     }
 }
 
@@ -215,16 +207,6 @@ end_wait(hoop_comm *comm)
     comm->reports.turns = HP_REPORT_TURNS;
 }
 
-/* Whether the wait that was told is certainly over. */
-static int
-wait_is_over(const hoop_comm *comm)
-{
-    const hp_waiting *told = &comm->reports.waiting;
-    if (told->sequence)
-        return !hp_stats_is_outside(comm) || comm->running->sequence != told->sequence;
-    return comm->running || !comm->messages.running;
-}
-
 void
 hp_reports_wait(hoop_comm *comm, uint64_t now)
 {
@@ -258,7 +240,12 @@ hp_reports_leave(hoop_comm *comm)
 {
     if (comm->reports.in_op && !comm->running)
         send_out(comm);
-    if (comm->reports.waiting.call.kind && wait_is_over(comm))
+    const hp_waiting *told = &comm->reports.waiting;
+    if (!told->call.kind)
+        return;
+    int over = told->sequence ? !hp_stats_is_outside(comm) || comm->running->sequence != told->sequence
+                              : comm->running || !comm->messages.running;
+    if (over)
         end_wait(comm);
 }
 

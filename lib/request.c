@@ -125,20 +125,6 @@ check_numbers(const hp_request *r, size_t elem, int size, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
-/* Adds up the counts; 0: they, or a block's place, exceed what `most` elements can be. */
-static int
-add_counts(hp_request *r, int size, size_t most)
-{
-    r->call.count = 0;
-    for (int i = 0; i < size; i++) {
-        size_t count = r->counts[i], at = r->displs && count ? r->displs[i] : 0;
-        if (count > most - r->call.count || at > most - count)
-            return 0;
-        r->call.count += count;
-    }
-    return 1;
-}
-
 /* Each rank's count: the total and a checksum become the call's. */
 static hoop_result
 check_counts(hp_request *r, size_t elem, int rank, int size, hoop_error *error)
@@ -149,8 +135,13 @@ check_counts(hp_request *r, size_t elem, int rank, int size, hoop_error *error)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "sendcount is %zu, but recvcounts[%d], the entry of this rank, is %zu", (size_t)r->call.count,
                           rank, r->counts[rank]);
-    if (!add_counts(r, size, PTRDIFF_MAX / elem))
-        return refuse(error, "recvcounts or displs, times element size, exceed the address range");
+    r->call.count = 0;
+    for (int i = 0; i < size; i++) {
+        size_t most = PTRDIFF_MAX / elem, count = r->counts[i], at = r->displs && count ? r->displs[i] : 0;
+        if (count > most - r->call.count || at > most - count)
+            return refuse(error, "recvcounts or displs, times element size, exceed the address range");
+        r->call.count += count;
+    }
     r->call.root = (int32_t)hp_blocks_checksum(r->counts, size);
     return HOOP_SUCCESS;
 }
@@ -243,31 +234,21 @@ check(hp_request *r, int rank, int size, hoop_error *error)
 /* --- messages --- */
 
 static hoop_result
-check_peer(const hp_request *r, int size, hoop_error *error)
-{
-    int peer = r->peer;
-    int any = peer == HOOP_ANY_RANK && r->call.kind == HP_RECV;
-    if (any && r->form == HP_FORM_ON_STREAM)
-        return hp_err_set(error, HOOP_ERR_UNSUPPORTED,
-                          "a receive from any rank in the order of a stream: nothing could tell whose message came; "
-                          "name the rank, or use hoop_irecv");
-    if (!any && (peer < 0 || peer >= size))
-        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "peer %d is not a rank: the communicator has ranks 0 to %d",
-                          peer, size - 1);
-    if (r->call.root < 0)
-        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "tag %d is negative: tags are 0 to %d", r->call.root,
-                          INT32_MAX);
-    return HOOP_SUCCESS;
-}
-
-static hoop_result
 check_message(const hp_request *r, int size, hoop_error *error)
 {
     size_t elem = hoop_dtype_size((hoop_dtype)r->call.dtype), bytes;
     const void *buffer = r->call.kind == HP_SEND ? r->send : r->recv;
-    hoop_result result = check_peer(r, size, error);
-    if (result != HOOP_SUCCESS)
-        return result;
+    int any = r->peer == HOOP_ANY_RANK && r->call.kind == HP_RECV;
+    if (any && r->form == HP_FORM_ON_STREAM)
+        return hp_err_set(error, HOOP_ERR_UNSUPPORTED,
+                          "a receive from any rank in the order of a stream: nothing could tell whose message came; "
+                          "name the rank, or use hoop_irecv");
+    if (!any && (r->peer < 0 || r->peer >= size))
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "peer %d is not a rank: the communicator has ranks 0 to %d",
+                          r->peer, size - 1);
+    if (r->call.root < 0)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "tag %d is negative: tags are 0 to %d", r->call.root,
+                          INT32_MAX);
     if (elem == 0)
         return refuse(error, "unknown dtype; see hoop_dtype in hoop.h");
     if (!hp_mul(r->call.count, elem, &bytes) || bytes > PTRDIFF_MAX)

@@ -77,16 +77,6 @@ hp_standby_stop(hoop_comm *comm)
 
 enum { POLL_MS = 250, GRACE_POLLS = 2, LEAST_POLLS = 8 };
 
-/* The limit in polls, not in time, because a process that was stopped was not stuck meanwhile. 0: there is none. */
-static uint64_t
-limit_in_polls(hoop_comm *comm)
-{
-    uint64_t limit = hp_comm_limit(comm) / (POLL_MS * HP_MS);
-    if (hp_comm_limit(comm) == 0)
-        return 0;
-    return limit < LEAST_POLLS ? LEAST_POLLS : limit;
-}
-
 static void
 give_up(hoop_comm *comm)
 {
@@ -138,7 +128,10 @@ is_stuck(hoop_comm *comm)
 static void
 poll(hoop_comm *comm)
 {
-    uint64_t most = limit_in_polls(comm), polls = comm->watchdog.polls;
+    /* the limit in polls, not in time, because a process that was stopped was not stuck meanwhile; 0: there is none */
+    uint64_t limit = hp_comm_limit(comm), most = limit / (POLL_MS * HP_MS), polls = comm->watchdog.polls;
+    if (limit && most < LEAST_POLLS)
+        most = LEAST_POLLS;
     if (!atomic_load(&comm->fault.known) && most > 0 && polls >= most)
         give_up(comm);
     if (atomic_load(&comm->fault.known) && polls >= GRACE_POLLS && !comm->watchdog.released)

@@ -58,19 +58,6 @@ call_next(const hp_driver *d)
     }
 }
 
-static void
-append(hp_driver *d, hp_waiter *w)
-{
-    hp_waiter *last = atomic_load(&d->sleepers);
-    while (last && last->next)
-        last = last->next;
-    w->next = NULL;
-    if (last)
-        last->next = w;
-    else
-        atomic_store(&d->sleepers, w);
-}
-
 /* If it is in the list still. It may have been the one to drive. */
 static void
 leave(hp_driver *d, const hp_waiter *w)
@@ -104,7 +91,14 @@ await_turn(hp_waiter *w, uint64_t deadline)
 {
     hp_driver *d = &w->comm->driver;
     int taken, in_time = 1;
-    append(d, w);
+    hp_waiter *last = atomic_load(&d->sleepers);
+    while (last && last->next)
+        last = last->next;
+    w->next = NULL;
+    if (last)
+        last->next = w;
+    else
+        atomic_store(&d->sleepers, w);
     if (d->held == HP_BATON_BACKGROUND)
         hp_loop_wake(w->comm->loop); /* that thread rests while others want to drive */
     for (;;) {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bootstrap: see bootstrap.h. Where the launcher has a key-value channel, rank 0 puts the address and a new secret there.
+ * bootstrap: how the processes that another launcher has started become a ring without hooprun. It fills in the settings
+ * that hooprun would have set: rank, size, server, job and secret. Rank 0's process has the server. Where the launcher has a key-value channel, rank 0 puts the address and a new secret there.
  * Where it has none, the server is at a port that follows from the job; the secret is the user's, and the key that both
  * sides use is derived from it and from all that tells this start from others. So a server of an earlier start, or of
  * another job, is a stranger.
  */
-#include "lib/bootstrap.h"
-
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/hash.h"
@@ -17,7 +16,7 @@
 #include "lib/entry.h"
 #include "lib/environment.h"
 #include "lib/exchange.h"
-#include "lib/outward.h"
+#include "lib/join.h"
 #include "lib/secret_file.h"
 #include "lib/server_search.h"
 
@@ -30,7 +29,7 @@
 
 #define WORD "hoop1," /* the first word of rank 0's text */
 
-enum { NUMBER_TEXT = 16 };
+enum { NUMBER_TEXT = 20 };
 
 /* The server of this process for jobs of its launcher. It stays until the process ends: the ranks learn its address once,
  * and a fast one may be waiting for the next communicator. */
@@ -62,6 +61,25 @@ put_number(hoop_config *config, const char *key, int value, hoop_error *error)
     char text[NUMBER_TEXT];
     snprintf(text, sizeof(text), "%d", value);
     return hp_config_put(config, key, text, HP_FROM_LAUNCHER, error);
+}
+
+static hoop_result
+put_place(hoop_comm *comm, const hp_launcher *l, hoop_error *error)
+{
+    hoop_result result = put_number(&comm->config, "size", l->size, error);
+    if (result == HOOP_SUCCESS && hp_config_number(&comm->config, HP_SET_rank) < 0)
+        result = put_number(&comm->config, "rank", l->rank, error);
+    return result;
+}
+
+/* Appends to the job's name. */
+static hoop_result
+extend_job(hoop_config *config, const char *more, hoop_error *error)
+{
+    char name[HP_VALUE_TEXT];
+    if (snprintf(name, sizeof(name), "%s.%s", hp_config_text(config, HP_SET_job), more) >= (int)sizeof(name))
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "HOOP_JOB is too long");
+    return hp_config_put(config, "job", name, HP_FROM_LAUNCHER, error);
 }
 
 /* --- the secret --- */
@@ -105,23 +123,13 @@ read_secret(hp_secret *secret, const hp_launcher *l, const hoop_config *config, 
                       l->name, path);
 }
 
-/* The job is named after this start. Ranks of another one that look for their server here then name another job. */
-static hoop_result
-name_start(hoop_comm *comm, const hp_launcher *l, hoop_error *error)
-{
-    char name[HP_VALUE_TEXT];
-    if (snprintf(name, sizeof(name), "%s.%016" PRIx64, hp_config_text(&comm->config, HP_SET_job),
-                 hp_hash_text(HP_HASH_START, l->job)) >= (int)sizeof(name))
-        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "HOOP_JOB is too long");
-    return hp_config_put(&comm->config, "job", name, HP_FROM_LAUNCHER, error);
-}
-
 /* The secret of this start, which no other start has. The key of one job stays as it is. */
 static hoop_result
 derive_secret(hoop_comm *comm, const hp_launcher *l, hoop_error *error)
 {
     hp_secret *secret = hp_secmem_new(sizeof(*secret));
     uint8_t start[HP_JOB_ID_BYTES];
+    char number[NUMBER_TEXT];
     if (!secret)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the job's secret");
     hoop_result result = read_secret(secret, l, &comm->config, error);
@@ -130,8 +138,10 @@ derive_secret(hoop_comm *comm, const hp_launcher *l, hoop_error *error)
         if (result == HOOP_SUCCESS)
             result = hp_secret_of_job(secret, secret, start, error);
         secret->of_job = 0;
+        /* the job is named after this start; ranks of another one that look for their server here then name another job */
+        snprintf(number, sizeof(number), "%016" PRIx64, hp_hash_text(HP_HASH_START, l->job));
         if (result == HOOP_SUCCESS)
-            result = name_start(comm, l, error);
+            result = extend_job(&comm->config, number, error);
     }
     if (result == HOOP_SUCCESS)
         result = take_secret(comm, secret, error);
@@ -210,28 +220,6 @@ serve(hoop_comm *comm, const hp_launcher *l, hoop_error *error)
 
 /* --- the two ways --- */
 
-/* "hoop1,127.0.0.1:5801,SECRET"; - for a secret that all ranks have already. */
-static void
-write_text(char text[HP_EXCHANGE_TEXT], const hoop_comm *comm)
-{
-    char digits[HP_SECRET_TEXT] = "-";
-    if (comm->bootstrap_secret)
-        hp_secret_format(digits, comm->bootstrap_secret);
-    digits[strcspn(digits, "\n")] = 0;
-    snprintf(text, HP_EXCHANGE_TEXT, WORD "%s,%s", hp_config_text(&comm->config, HP_SET_rendezvous), digits);
-    hp_wipe(digits, sizeof(digits));
-}
-
-/* "hoop1,,35,the^sentence": rank 0 has no server, and why. PMI-1 allows no blank, so '^' stands for one. */
-static void
-write_refusal(char text[HP_EXCHANGE_TEXT], const hoop_error *why)
-{
-    snprintf(text, HP_EXCHANGE_TEXT, WORD ",%d,%.230s", (int)why->code, why->text);
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c <= ' ')
-            *c = '^';
-}
-
 static hoop_result
 read_refusal(char *why, hoop_error *error)
 {
@@ -282,10 +270,21 @@ meet_by_channel(hoop_comm *comm, const hp_launcher *l, hp_bounded_wait *wait, ho
     char text[HP_EXCHANGE_TEXT] = "";
     hoop_error why;
     hoop_result served = l->rank == 0 ? serve(comm, l, error) : HOOP_SUCCESS;
-    if (l->rank == 0 && served == HOOP_SUCCESS)
-        write_text(text, comm);
-    else if (l->rank == 0)
-        write_refusal(text, error);
+    if (l->rank == 0 && served == HOOP_SUCCESS) {
+        /* "hoop1,127.0.0.1:5801,SECRET"; - for a secret that all ranks have already. */
+        char digits[HP_SECRET_TEXT] = "-";
+        if (comm->bootstrap_secret)
+            hp_secret_format(digits, comm->bootstrap_secret);
+        digits[strcspn(digits, "\n")] = 0;
+        snprintf(text, HP_EXCHANGE_TEXT, WORD "%s,%s", hp_config_text(&comm->config, HP_SET_rendezvous), digits);
+        hp_wipe(digits, sizeof(digits));
+    } else if (l->rank == 0) {
+        /* "hoop1,,35,the^sentence": rank 0 has no server, and why. PMI-1 allows no blank, so '^' stands for one. */
+        snprintf(text, HP_EXCHANGE_TEXT, WORD ",%d,%.230s", (int)error->code, error->text);
+        for (char *c = text; *c; c++)
+            if ((unsigned char)*c <= ' ')
+                *c = '^';
+    }
     hoop_result result = hp_exchange_text(l, text, wait, served == HOOP_SUCCESS ? error : &why);
     if (served == HOOP_SUCCESS && result == HOOP_SUCCESS)
         result = read_text(comm, text, l, error);
@@ -293,28 +292,13 @@ meet_by_channel(hoop_comm *comm, const hp_launcher *l, hp_bounded_wait *wait, ho
     return served == HOOP_SUCCESS ? result : served;
 }
 
-/*
- * Many hosts have their own name for a loopback address. A rank on rank 0's host then finds the server there, but must
- * itself listen where other hosts reach it: on the interface of the server, whose reasons are the same.
- */
-static void
-look_outward(hp_addr *server, const hoop_config *config)
-{
-    char why[HP_OUTWARD_WHY];
-    hp_addr outward;
-    if (!hp_addr_is_loopback(server) || hp_outward_find(&outward, config, why, NULL) != HOOP_SUCCESS)
-        return;
-    hp_addr_set_port(&outward, hp_addr_port(server));
-    *server = outward;
-}
-
 static hoop_result
 find_server(hoop_comm *comm, const hp_launcher *l, hp_bounded_wait *wait, hoop_error *error)
 {
     hp_environment environment = {.alone = 0};
     hp_server_search_options o = {.host = l->one_host ? "127.0.0.1" : l->host, .first = l->first, .last = l->last};
-    char text[HP_ADDR_TEXT];
-    hp_addr server;
+    char text[HP_ADDR_TEXT], why[HP_OUTWARD_WHY];
+    hp_addr server, outward;
     if (l->one_host)
         hp_addr_parse(&environment.server, "127.0.0.1:1", NULL);
     hp_keys *keys = hp_environment_keys(&environment, &comm->config, error);
@@ -327,47 +311,30 @@ find_server(hoop_comm *comm, const hp_launcher *l, hp_bounded_wait *wait, hoop_e
     hp_keys_drop(keys);
     if (result != HOOP_SUCCESS)
         return result;
-    if (!l->one_host)
-        look_outward(&server, &comm->config);
+    /*
+     * Many hosts have their own name for a loopback address. A rank on rank 0's host then finds the server there, but must
+     * itself listen where other hosts reach it: on the interface of the server, whose reasons are the same.
+     */
+    if (!l->one_host && hp_addr_is_loopback(&server) &&
+        hp_outward_find(&outward, &comm->config, why, NULL) == HOOP_SUCCESS) {
+        hp_addr_set_port(&outward, hp_addr_port(&server));
+        server = outward;
+    }
     return hp_config_put(&comm->config, "rendezvous", hp_addr_print(&server, text), HP_FROM_LAUNCHER, error);
 }
 
-static hoop_result
-meet_by_port(hoop_comm *comm, const hp_launcher *l, hp_bounded_wait *wait, hoop_error *error)
-{
-    hoop_result result = HOOP_SUCCESS;
-    if (hp_config_number(&comm->config, HP_SET_security) == 0)
-        result = derive_secret(comm, l, error);
-    if (result != HOOP_SUCCESS)
-        return result;
-    return l->rank == 0 ? serve(comm, l, error) : find_server(comm, l, wait, error);
-}
-
 /* --- the bootstrap --- */
-
-static hoop_result
-put_place(hoop_comm *comm, const hp_launcher *l, hoop_error *error)
-{
-    hoop_result result = put_number(&comm->config, "size", l->size, error);
-    if (result == HOOP_SUCCESS && hp_config_number(&comm->config, HP_SET_rank) < 0)
-        result = put_number(&comm->config, "rank", l->rank, error);
-    hp_environment_log(&comm->config);
-    return result;
-}
 
 /* No other ring of this start has its name. A start in which the ranks did not meet does not count: one may be late. */
 static hoop_result
 name_ring(hoop_comm *comm, hoop_error *error)
 {
-    char name[HP_VALUE_TEXT];
+    char text[NUMBER_TEXT];
     pthread_mutex_lock(&host.mutex);
     unsigned number = ++rings;
     pthread_mutex_unlock(&host.mutex);
-    if (number == 1)
-        return HOOP_SUCCESS;
-    if (snprintf(name, sizeof(name), "%s.%u", hp_config_text(&comm->config, HP_SET_job), number) >= (int)sizeof(name))
-        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "HOOP_JOB is too long");
-    return hp_config_put(&comm->config, "job", name, HP_FROM_LAUNCHER, error);
+    snprintf(text, sizeof(text), "%u", number);
+    return number == 1 ? HOOP_SUCCESS : extend_job(&comm->config, text, error);
 }
 
 static hoop_result
@@ -376,9 +343,15 @@ meet(hoop_comm *comm, hp_launcher *l, hp_bounded_wait *wait, hoop_error *error)
     hoop_result result = l->size ? HOOP_SUCCESS : hp_exchange_size(l, wait, error);
     if (result == HOOP_SUCCESS)
         result = put_place(comm, l, error);
+    hp_environment_log(&comm->config);
     if (result != HOOP_SUCCESS || l->size == 1)
         return result;
-    result = l->way == HP_BY_PORT ? meet_by_port(comm, l, wait, error) : meet_by_channel(comm, l, wait, error);
+    if (l->way == HP_BY_PORT && hp_config_number(&comm->config, HP_SET_security) == 0)
+        result = derive_secret(comm, l, error);
+    if (result == HOOP_SUCCESS)
+        result = l->way != HP_BY_PORT ? meet_by_channel(comm, l, wait, error)
+                 : l->rank == 0       ? serve(comm, l, error)
+                                      : find_server(comm, l, wait, error);
     return result == HOOP_SUCCESS ? name_ring(comm, error) : result;
 }
 
@@ -390,12 +363,7 @@ take_rank(hoop_comm *comm, hoop_error *error)
     if (hp_config_number(&comm->config, HP_SET_size) > 0)
         return HOOP_SUCCESS;
     hoop_result result = hp_environment_launcher(&l, &comm->config, error);
-    if (result != HOOP_SUCCESS || !l.name || !l.size)
-        return result;
-    result = put_number(&comm->config, "size", l.size, error);
-    if (result == HOOP_SUCCESS && hp_config_number(&comm->config, HP_SET_rank) < 0)
-        result = put_number(&comm->config, "rank", l.rank, error);
-    return result;
+    return result == HOOP_SUCCESS && l.name && l.size ? put_place(comm, &l, error) : result;
 }
 
 hoop_result

@@ -9,7 +9,6 @@
 #include "base/dtype.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "lib/attach.h"
 #include "lib/slot.h"
 
 #include <stdlib.h>
@@ -24,26 +23,42 @@ slot_of(hp_channel *channel, uint64_t step)
 
 /* --- making and freeing --- */
 
-static hoop_result
-open_queues(hp_channel *channel, hoop_error *error)
+hoop_result
+hp_channel_attach(hp_channel *channel, int index, hp_device *device, hoop_error *error)
 {
-    hoop_result result = HOOP_SUCCESS;
-    for (int i = 0; i < HP_DEVICES && result == HOOP_SUCCESS; i++)
-        if (channel->o.device[i])
-            result = hp_channel_pin(channel, i, channel->o.device[i], error);
+    hoop_result result;
+    if (channel->ready[index] || channel->queue[index])
+        return HOOP_SUCCESS;
+    result = device->ops->pin(device, channel->memory, channel->memory_bytes, error);
+    if (result != HOOP_SUCCESS)
+        return result;
+    channel->o.device[index] = device;
+    result = device->ops->queue_open(device, &channel->ready[index], error);
+    if (result != HOOP_SUCCESS)
+        hp_channel_detach(channel, index);
     return result;
 }
 
-/* Slots, then stages; the first ones on top. */
-static void
-fill_free_stacks(hp_channel *channel)
+void
+hp_channel_detach(hp_channel *channel, int index)
 {
-    uint8_t *stages = channel->memory + (size_t)channel->o.window * channel->o.slice_bytes;
-    channel->rooms = stages + (size_t)HP_STAGES * channel->o.stage_bytes;
-    for (uint32_t i = channel->o.window; i-- > 0;)
-        channel->free_piece[channel->free_pieces++] = channel->memory + (size_t)i * channel->o.slice_bytes;
-    for (uint32_t i = HP_STAGES; i-- > 0;)
-        channel->free_stage[channel->free_stages++] = stages + (size_t)i * channel->o.stage_bytes;
+    hp_device *device = channel->o.device[index];
+    if (channel->ready[index])
+        device->ops->queue_close(channel->ready[index]);
+    if (device && channel->memory)
+        device->ops->unpin(device, channel->memory);
+    channel->ready[index] = NULL;
+    channel->o.device[index] = NULL;
+}
+
+hoop_result
+hp_channel_pin(hp_channel *channel, int index, hp_device *device, hoop_error *error)
+{
+    hoop_result result = hp_channel_attach(channel, index, device, error);
+    if (channel->ready[index])
+        channel->queue[index] = channel->ready[index];
+    channel->ready[index] = NULL;
+    return result;
 }
 
 hp_channel *
@@ -64,11 +79,18 @@ hp_channel_new(const hp_channel_options *options, hoop_error *error)
     channel->link = hp_alloc(4 * links, sizeof(hp_link *));
     if (!channel->memory || !channel->in || !channel->out || !channel->from || !channel->to || !channel->link)
         goto no_memory;
-    fill_free_stacks(channel);
-    if (open_queues(channel, error) == HOOP_SUCCESS)
-        return channel;
-    hp_channel_free(channel);
-    return NULL;
+    uint8_t *stages = channel->memory + (size_t)options->window * options->slice_bytes;
+    channel->rooms = stages + (size_t)HP_STAGES * options->stage_bytes;
+    for (uint32_t i = options->window; i-- > 0;) /* the first ones on top */
+        channel->free_piece[channel->free_pieces++] = channel->memory + (size_t)i * options->slice_bytes;
+    for (uint32_t i = HP_STAGES; i-- > 0;)
+        channel->free_stage[channel->free_stages++] = stages + (size_t)i * options->stage_bytes;
+    for (int i = 0; i < HP_DEVICES; i++)
+        if (options->device[i] && hp_channel_pin(channel, i, options->device[i], error) != HOOP_SUCCESS) {
+            hp_channel_free(channel);
+            return NULL;
+        }
+    return channel;
 no_memory:
     hp_channel_free(channel);
     hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for a channel of %u slots of %u bytes", options->window,
@@ -257,36 +279,16 @@ out_of_memory(hp_channel *channel, hp_slot *slot)
     channel->command_error = HOOP_ERR_NO_MEMORY;
 }
 
-static void
-post_receive(hp_channel *channel, hp_slot *slot)
-{
-    const hp_step *step = &slot->step;
-    /* the sender's number of this step: the law of lag */
-    hp_frame frame =
-        frame_of(channel, slot, slot->step_in_work - slot->work->plan[channel->o.index].slices, step->recv_first);
-    slot->recv_link =
-        step->flags & HP_STEP_EXCHANGE ? hp_channel_from(channel, step->from) : hp_channel_in(channel, step->from);
-    if (!slot->recv_link)
-        out_of_memory(channel, slot);
-    if (slot->recv_link)
-        slot->recv_mark = post_at(channel, slot, slot->recv_link, &frame, slot->place.recv, step->recv_count);
-}
-
-/* Steps of an operation that needs no slot's memory may be more than there are pieces of it. */
-static uint64_t
-window_of(const hp_channel *channel, const hoop_work *work)
-{
-    uint32_t own = work->plan[channel->o.index].window;
-    return own ? own : channel->o.window;
-}
-
 static int
 admit(hp_channel *channel)
 {
     hoop_work *work = channel->admitting;
     int c = channel->o.index;
     hp_slot *slot = slot_of(channel, channel->admitted);
-    if (!work || channel->admitted - channel->retired >= window_of(channel, work) || !take_stage(channel, work))
+    if (!work)
+        return 0;
+    uint32_t own = work->plan[c].window; /* steps that need no slot's memory may be more than there are pieces of it */
+    if (channel->admitted - channel->retired >= (own ? own : channel->o.window) || !take_stage(channel, work))
         return 0;
     *slot = (hp_slot){.work = work, .step_in_work = channel->next_step};
     slot->step = hp_schedule_at(&work->plan[c], channel->o.order, channel->o.position, channel->next_step);
@@ -319,8 +321,18 @@ post(hp_channel *channel)
     hp_slot *slot = slot_of(channel, channel->posted);
     if (channel->posted == channel->admitted || !may_post(channel, slot))
         return 0;
-    if (slot->step.flags & HP_STEP_RECV)
-        post_receive(channel, slot);
+    if (slot->step.flags & HP_STEP_RECV) {
+        const hp_step *step = &slot->step;
+        /* the sender's number of this step: the law of lag */
+        hp_frame frame =
+            frame_of(channel, slot, slot->step_in_work - slot->work->plan[channel->o.index].slices, step->recv_first);
+        slot->recv_link =
+            step->flags & HP_STEP_EXCHANGE ? hp_channel_from(channel, step->from) : hp_channel_in(channel, step->from);
+        if (!slot->recv_link)
+            out_of_memory(channel, slot);
+        else
+            slot->recv_mark = post_at(channel, slot, slot->recv_link, &frame, slot->place.recv, step->recv_count);
+    }
     channel->posted++;
     return 1;
 }
@@ -346,29 +358,17 @@ receive(hp_channel *channel)
  * barrier has no command that could wait.
  */
 static int
-stream_has_arrived(const hp_channel *channel, const hp_slot *slot)
-{
-    return hp_work_is_reached(slot->work, hp_slot_queue(channel, slot));
-}
-
-static int
 work(hp_channel *channel)
 {
     hp_slot *slot = slot_of(channel, channel->worked);
-    if (channel->worked == channel->received || slot->failed || !stream_has_arrived(channel, slot))
+    if (channel->worked == channel->received || slot->failed ||
+        !hp_work_is_reached(slot->work, hp_slot_queue(channel, slot)))
         return 0;
     if (slot->place.settled && channel->retired < channel->worked)
         return 0;
     hp_slot_work(channel, slot);
     channel->worked++;
     return 1;
-}
-
-static int
-commands_done(const hp_channel *channel, const hp_slot *slot)
-{
-    hp_queue *queue = hp_slot_queue(channel, slot);
-    return !slot->command_mark || queue->ops->done(queue) >= slot->command_mark;
 }
 
 /*
@@ -419,14 +419,6 @@ send_on(hp_channel *channel)
     return 1;
 }
 
-static void
-finish_work(hp_channel *channel, hoop_work *done)
-{
-    if (hp_algorithm_is_staged(done->plan[channel->o.index].algorithm))
-        channel->free_stage[channel->free_stages++] = done->stage[channel->o.index];
-    done->channels_left--;
-}
-
 static int
 retire(hp_channel *channel)
 {
@@ -437,8 +429,12 @@ retire(hp_channel *channel)
         return 0;
     channel->retired++;
     hp_slot_free(channel, slot);
-    if (slot->step_in_work + 1 == slot->work->plan[channel->o.index].steps)
-        finish_work(channel, slot->work);
+    const hp_plan *plan = &slot->work->plan[channel->o.index];
+    if (slot->step_in_work + 1 < plan->steps)
+        return 1;
+    if (hp_algorithm_is_staged(plan->algorithm))
+        channel->free_stage[channel->free_stages++] = slot->work->stage[channel->o.index];
+    slot->work->channels_left--;
     return 1;
 }
 
@@ -469,22 +465,16 @@ move_links(hp_channel *channel)
     return moved;
 }
 
-/* Reduces and sends step by step, so that a slice goes out while it is in the cache. */
-static int
-work_and_send(hp_channel *channel)
-{
-    int moved = work(channel);
-    moved |= send_on(channel);
-    return moved | retire(channel);
-}
-
-/* What has been received goes on. */
+/* What has been received goes on: reduced and sent step by step, so that a slice goes out while it is in the cache. */
 static int
 pass_on(hp_channel *channel)
 {
     int moved = receive(channel);
-    while (work_and_send(channel))
-        moved = 1;
+    for (int more = 1; more; moved |= more) {
+        more = work(channel);
+        more |= send_on(channel);
+        more |= retire(channel);
+    }
     return moved;
 }
 
@@ -546,8 +536,9 @@ hp_channel_settled(const hp_channel *channel, const hoop_work *work)
     int settled = 1;
     for (uint64_t i = channel->retired; i < channel->admitted; i++) {
         const hp_slot *slot = &channel->slot[i % HP_WINDOW_MAX];
-        if (slot->work == work && !commands_done(channel, slot))
-            settled &= hp_slot_queue(channel, slot)->ops->status(hp_slot_queue(channel, slot), NULL) != HOOP_SUCCESS;
+        hp_queue *queue = hp_slot_queue(channel, slot);
+        if (slot->work == work && slot->command_mark && queue->ops->done(queue) < slot->command_mark)
+            settled &= queue->ops->status(queue, NULL) != HOOP_SUCCESS;
     }
     return settled;
 }

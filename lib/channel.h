@@ -16,11 +16,20 @@
 #ifndef HP_CHANNEL_H
 #define HP_CHANNEL_H
 
-#include "lib/belt.h"
+#include "lib/slot.h"
 
 /* Memory for W slots and the stages, queues; links are made on first use. NULL with the error filled. */
 hp_channel *hp_channel_new(const hp_channel_options *options, hoop_error *error);
 void hp_channel_free(hp_channel *channel);
+
+/*
+ * A channel's memory and its queue on a device can be made before the belt uses them: attach registers the memory with the
+ * device and opens a queue, while the belt may run; detach takes both back; pin attaches if need be, and makes the queue
+ * the belt's queue[index].
+ */
+hoop_result hp_channel_attach(hp_channel *channel, int index, hp_device *device, hoop_error *error);
+void hp_channel_detach(hp_channel *channel, int index);
+hoop_result hp_channel_pin(hp_channel *channel, int index, hp_device *device, hoop_error *error);
 
 /* Appends an operation; its plan for this channel is work->plan[channel->o.index]. */
 void hp_channel_append(hp_channel *channel, hoop_work *work);

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * comm: the structure of a communicator, part by part, and how its ranks are named. The functions of each part are in
- * the file that the part names; they are above this one, so nothing here calls them. join.c makes a communicator,
- * leave.c ends it, and baton.h has the rule which thread may touch what.
+ * comm: the structure of a communicator, part by part, and what it, its calls and its ranks are called. The functions of
+ * each part are in the file that the part names; they are above this one, so nothing here calls them. join.c makes a
+ * communicator, leave.c ends it, and baton.h has the rule which thread may touch what.
  */
 #ifndef HP_COMM_H
 #define HP_COMM_H
 
 #include "base/call_names.h"
+#include "base/count.h"
 #include "base/dtype.h"
+#include "base/stopwatch.h"
+#include "base/wait.h"
 #include "flight/folder.h"
 #include "lib/channel.h"
 #include "lib/config.h"
-#include "lib/counters.h"
 #include "lib/listener.h"
 #include "lib/peer_heartbeat.h"
 #include "net/probe.h"
 #include "net/race.h"
 #include "rendezvous/client.h"
+#include "rendezvous/clock_offset.h"
+#include "rendezvous/lateness.h"
 #include "rendezvous/stall_warning.h"
 
 #include <pthread.h>
@@ -50,7 +54,7 @@ typedef struct hp_cut_off {
     hp_probe probe;
 } hp_cut_off;
 
-/* large_packets.c's. */
+/* cut_off.c's, likewise. */
 typedef struct hp_large_packets {
     int peer, told; /* whose host is asked; a line was written about this silence */
     hp_probe probe;
@@ -71,7 +75,7 @@ typedef struct hp_fault {
 } hp_fault;
 
 /*
- * Which thread drives, and what it has to do; progress.c's, inbox.c's, callback.c's, work_pool.c's and baton.c's.
+ * Which thread drives, and what it has to do; progress.c's, works.c's, works.c's, works.c's and baton.c's.
  * Guarded by `mutex` unless atomic, or the baton holder's.
  */
 typedef struct hp_driver {
@@ -110,7 +114,7 @@ typedef struct hp_driver {
     atomic_ullong op_timeout;  /* ns, of this rank: op_timeout_ms, unless hoop_comm_set_timeout has set another */
 } hp_driver;
 
-/* stream_watchdog.c's. */
+/* standby.c's, of callers' streams. */
 typedef struct hp_stream_watchdog {
     pthread_t thread;
     pthread_cond_t wakeup; /* with the driver's mutex */
@@ -140,14 +144,48 @@ typedef struct hp_reports {
     hp_waiting waiting;              /* as the server was told; call.kind 0: it knows of none */
     uint64_t waiting_at;             /* and when */
     int turns;                       /* so many waits give the loop a turn when they end; progress.c's */
-    int asks;                        /* the server's clock is to be asked for; vitals.c's */
-    uint64_t born, vitals_due;       /* vitals.c's: when this rank's ring was up, and when the next STATS is due */
+    int asks;                        /* the server's clock is to be asked for; stats.c's */
+    uint64_t born, vitals_due;       /* stats.c's: when this rank's ring was up, and when the next STATS is due */
     uint64_t logged;                 /* the last operation of which this rank has logged whom it waits for */
     hp_stall_warning warning;        /* the stall warning that this rank gives while the server is lost */
     hp_heartbeats *heartbeats;       /* those that the ranks send each other then; NULL without neighbours */
 } hp_reports;
 
-/* The flight recorder; recorder.c's. The baton holder's, except as noted. */
+/* When a rank has called, by the server's clock; account.c adds it up. All zero at first. */
+typedef struct hp_call_times {
+    hp_entry_times known;                /* by the server's clock */
+    uint64_t early, sum, earliest, last; /* not added yet, by this host's clock: how many, their sum modulo 2^64 */
+    hp_clock_offset clock;
+} hp_call_times;
+
+enum { HP_COUNTERS_ENTRIES = 1024 }; /* of so many collectives, the time of one's call is added up */
+enum { HP_TIMES_WORDS = 6 };         /* that any thread may read of hp_call_times */
+
+/*
+ * What the driver counts; account.c's. The baton's holder counts, and any thread may read; fields of one moment need not
+ * agree. All times are by hp_now(), and those that others have read already: an operation that does not wait reads no
+ * clock for this.
+ */
+typedef struct hp_counters {
+    hp_count messages, bytes[2]; /* messages that ended well; payload received, and sent */
+    hp_count plan;  /* of the last collective that ended well: 2 (1 + its algorithm), and 1 if in rank order; 0: none */
+    hp_count ended; /* when the last operation ended; 0: one is in progress, or there was none */
+    hp_stopwatch inside; /* operations were in progress */
+    hp_stopwatch waited[HP_WAITS];
+    hp_stopwatch *waited_for; /* by rank; NULL before the ring is known */
+    int ranks;
+    hp_count rtt_us, retransmits, delivery_rate, shares; /* to the next rank */
+    atomic_uint shown;                                   /* in [shown % 2] is what `times` were */
+    hp_count times_shown[2][HP_TIMES_WORDS];
+    /* the baton holder's alone */
+    hp_call_times times;
+    uint64_t in_progress; /* operations */
+    uint64_t left;        /* when the last one ended */
+    uint64_t passed;      /* stations that steps had passed when the wait began */
+    hp_awaited awaited;   /* HP_WAIT_NONE: no wait is open */
+} hp_counters;
+
+/* The flight recorder; account.c's. The baton holder's, except as noted. */
 typedef struct hp_recorder {
     hp_flight_file file;
     uint64_t called;  /* works submitted; under the driver's mutex */
@@ -171,7 +209,7 @@ enum {
     HP_ROOMS = 8           /* for slices of messages to be sent, and as many for those that come */
 };
 
-/* Pinned memory for a slice on its way from a GPU's memory to a link, or from a link to a GPU's memory; staging.c's. */
+/* Pinned memory for a slice on its way from a GPU's memory to a link, or from a link to a GPU's memory; devices.c's. */
 typedef struct hp_room {
     uint8_t *memory;
     int held;
@@ -214,7 +252,7 @@ typedef struct hp_messages {
     hp_message_queue held;     /* whose caller's stream is on its way to them, and those that must come after these */
     hp_message_queue settling; /* receives whose bytes are here, on their way into a GPU's memory */
     hp_room room[2][HP_ROOMS]; /* for slices that come; to be sent */
-    uint64_t copied;           /* the last command of staging.c */
+    uint64_t copied;           /* the last command of devices.c */
     uint64_t joining;          /* of them, those that are complete after a collective of their group */
     uint64_t passed;           /* frames that came, or left; grows when a message gets on */
     int links_wanted;          /* links to other ranks that links.c has not dialled yet */
@@ -239,8 +277,8 @@ struct hoop_comm {
     uint64_t id;
     uint32_t epoch;
     uint32_t splits;                  /* hoop_comm_split calls so far, those that failed as well */
-    char name[HP_NAME_TEXT];          /* name.c's; under the driver's mutex */
-    atomic_int renamed;               /* name.c's bits: what the server does not know yet */
+    char name[HP_NAME_TEXT];          /* under the driver's mutex */
+    atomic_int renamed;               /* bits: what the server does not know yet */
     hp_call_names call_names;         /* likewise */
     int told_names;                   /* of them, those that the server knows; the baton holder's */
     _Atomic(const char *) calls_name; /* of the calls that are made now, one of them; NULL: they have none */
@@ -288,5 +326,38 @@ uint64_t hp_comm_limit(hoop_comm *comm);
  */
 uint64_t hp_comm_heartbeat(const hoop_comm *comm);
 uint64_t hp_comm_own_heartbeat(hoop_comm *comm);
+
+/* --- names --- */
+
+/*
+ * A communicator's name, by which sentences, tables and the flight recorder call it, and the names of its calls. They
+ * are local: the ranks need not agree on them. The server learns them between two rounds.
+ */
+enum { HP_NAME_PREFIX = HP_NAME_TEXT + 4 };
+
+/* `name` is a name to print of at most HP_NAME_TEXT - 1 bytes; empty: none. Any thread. */
+void hp_name_set(hoop_comm *comm, const char *name);
+
+/*
+ * Calls have this name from now on, of at most HP_CALL_NAME_TEXT - 1 bytes; empty: none. 0: there are as many names as
+ * there may be, and they have none. Any thread.
+ */
+int hp_name_set_calls(hoop_comm *comm, const char *name);
+
+/* Into a call that is made now. Any thread. */
+static inline void
+hp_name_call(const hoop_comm *comm, hp_call *call)
+{
+    call->name = atomic_load_explicit(&comm->calls_name, memory_order_relaxed);
+}
+
+/* How the communicator's sentences begin: '"dp": ', or nothing. Any thread. Returns out. */
+const char *hp_name_prefix(const hoop_comm *comm, char out[HP_NAME_PREFIX]);
+
+/* Tells the server names that it does not know yet. Baton holder only. */
+void hp_name_report(hoop_comm *comm);
+
+/* The number of a call's name for the server; 0: the call has none, or the server does not know it. Baton holder only. */
+int hp_name_number(const hoop_comm *comm, const hp_call *call);
 
 #endif

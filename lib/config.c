@@ -287,19 +287,6 @@ in_environment(const char *key, char out[NAME_TEXT])
     return out;
 }
 
-/* Appends " HOOP_SLICE (the nearest is HOOP_SLICES)"; where there is no room for it, its beginning. */
-static void
-note_unknown(const char *name, char *out, size_t size)
-{
-    char upper[NAME_TEXT] = "";
-    const char *meant = nearest(name);
-    size_t used = strlen(out);
-    if (meant)
-        in_environment(meant, upper);
-    snprintf(out + used, size - used, "%s HOOP_%s%s%s%s", used ? "," : "", name, meant ? " (the nearest is " : "",
-             upper, meant ? ")" : "");
-}
-
 static hoop_result
 read_environment(hoop_config *config, hoop_error *error)
 {
@@ -314,8 +301,16 @@ read_environment(hoop_config *config, hoop_error *error)
             continue;
         snprintf(name, sizeof(name), "%.*s", (int)(equals - *entry - 5), *entry + 5);
         if (find(name) < 0) {
-            if (!is_other_name(name))
-                note_unknown(name, unknown, sizeof(unknown));
+            if (!is_other_name(name)) {
+                /* " HOOP_SLICE (the nearest is HOOP_SLICES)"; where there is no room for it, its beginning */
+                char upper[NAME_TEXT] = "";
+                const char *meant = nearest(name);
+                size_t used = strlen(unknown);
+                if (meant)
+                    in_environment(meant, upper);
+                snprintf(unknown + used, sizeof(unknown) - used, "%s HOOP_%s%s%s%s", used ? "," : "", name,
+                         meant ? " (the nearest is " : "", upper, meant ? ")" : "");
+            }
             continue;
         }
         result = hp_config_put(config, name, equals + 1, HP_FROM_ENVIRONMENT, &why);

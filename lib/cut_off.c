@@ -4,11 +4,49 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "lib/large_packets.h"
+#include "base/log.h"
 #include "lib/messages.h"
 #include "lib/ways.h"
 
 #include <errno.h>
+
+/* --- large packets --- */
+
+/*
+ * A look, once a second, at the awaited link that has been silent longest; NULL: none is. A path may drop large packets
+ * alone, as one whose switch or tunnel has a smaller MTU than the hosts: small packets are answered, and no data is
+ * acknowledged. The rank that sends says so in one WARN line.
+ */
+static void
+check_large_packets(hoop_comm *comm, const hp_link *link, uint64_t now)
+{
+    hp_large_packets *p = &comm->fault.large_packets;
+    uint32_t size = link ? hp_link_lost_size(link, now) : 0;
+    if (!size || p->told || !hp_config_number(&comm->config, HP_SET_warn_after_ms)) {
+        p->told = size && p->told;
+        hp_probe_stop(&p->probe);
+        return;
+    }
+    hp_probe_state state = hp_probe_poll(&p->probe);
+    if (state == HP_PROBE_ALIVE && p->peer == link->peer) {
+        const hp_member *me = &comm->ring->members[comm->rank], *peer = &comm->ring->members[link->peer];
+        hp_log(
+            HP_LOG_WARN,
+            "%s has heard no acknowledgement of what it sends to %s for 10 s and more, although that host answers "
+            "small packets: do packets of %u bytes get lost between these two hosts? Compare the MTU "
+            "of their interfaces (\"ip link\") with that of switches, tunnels and virtual private networks on the way",
+            hp_member_name(me).text, hp_member_name(peer).text, size);
+        p->told = 1;
+    }
+    if (state == HP_PROBE_ASKED && p->peer == link->peer)
+        return;
+    hp_probe_stop(&p->probe);
+    p->peer = link->peer;
+    if (!p->told)
+        hp_probe_start(&p->probe, hp_ways_best(&comm->ring->members[link->peer]), &comm->sock);
+}
+
+/* --- hosts that acknowledge nothing --- */
 
 enum { LOOK_MS = 1000 };
 
@@ -22,18 +60,12 @@ typedef struct links {
 } links;
 
 static hp_link *
-next_of_channels(links *at)
+next(links *at)
 {
+    hp_link *link = NULL;
     for (; at->channel < at->comm->channels; at->channel++, at->link = 0)
         if (at->link < at->comm->channel[at->channel]->links)
             return at->comm->channel[at->channel]->link[at->link++];
-    return NULL;
-}
-
-static hp_link *
-next(links *at)
-{
-    hp_link *link = next_of_channels(at);
     while (!link && at->peer) {
         link = at->taken == 0 ? at->peer->in : at->peer->out;
         if (++at->taken == 2) {
@@ -115,7 +147,7 @@ hp_cut_off_check(hoop_comm *comm, uint64_t now)
         return;
     c->looked = now;
     hp_link *link = most_silent(comm, now, &longest);
-    hp_large_packets_check(comm, link, now);
+    check_large_packets(comm, link, now);
     int lasts = link && longest >= limit + hp_tcp_silence_deference(limit);
     if (c->asked && (!lasts || link->peer != c->peer)) { /* the answer would be about another link, or another outage */
         hp_probe_stop(&c->probe);

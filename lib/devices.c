@@ -3,21 +3,12 @@
 #include "lib/devices.h"
 
 #include "base/err.h"
-#include "lib/attach.h"
+#include "lib/channel.h"
 #include "lib/registry.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <unistd.h>
-
-/* The communicator's one device beside the host. Under the driver's mutex. */
-static hp_device *
-open_once(hoop_comm *comm, const hp_device_ops *ops, const void *ptr, hoop_error *error)
-{
-    hp_device *device = comm->device[1];
-    if (!device && ops->open(&device, ptr, error) == HOOP_SUCCESS)
-        comm->device[1] = device;
-    return device;
-}
 
 /* The GPU that was prepared is another one than the first call wants. Under the driver's mutex. */
 static int
@@ -25,22 +16,6 @@ is_wrong(const hoop_comm *comm, const void *ptr)
 {
     hp_device *device = comm->device[1];
     return device && !comm->gpu.chosen && device->ops->serves && !device->ops->serves(device, ptr);
-}
-
-static void
-drop_wrong_device(hoop_comm *comm, const void *ptr)
-{
-    hp_registry_lock();
-    pthread_mutex_lock(&comm->driver.mutex);
-    if (is_wrong(comm, ptr)) {
-        for (uint32_t c = 0; c < comm->channels; c++)
-            hp_channel_detach(comm->channel[c], 1);
-        comm->device[1]->ops->close(comm->device[1]);
-        comm->device[1] = NULL;
-        atomic_store(&comm->gpu.prepared, 0);
-    }
-    pthread_mutex_unlock(&comm->driver.mutex);
-    hp_registry_unlock();
 }
 
 /*
@@ -91,10 +66,22 @@ open_device(hoop_comm *comm, const hp_device_ops *ops, const void *ptr, hoop_err
     pthread_mutex_lock(&comm->driver.mutex);
     while (is_wrong(comm, ptr)) {
         pthread_mutex_unlock(&comm->driver.mutex);
-        drop_wrong_device(comm, ptr);
+        hp_registry_lock();
+        pthread_mutex_lock(&comm->driver.mutex);
+        if (is_wrong(comm, ptr)) {
+            for (uint32_t c = 0; c < comm->channels; c++)
+                hp_channel_detach(comm->channel[c], 1);
+            comm->device[1]->ops->close(comm->device[1]);
+            comm->device[1] = NULL;
+            atomic_store(&comm->gpu.prepared, 0);
+        }
+        pthread_mutex_unlock(&comm->driver.mutex);
+        hp_registry_unlock();
         pthread_mutex_lock(&comm->driver.mutex);
     }
-    device = open_once(comm, ops, ptr, error);
+    device = comm->device[1];
+    if (!device && ops->open(&device, ptr, error) == HOOP_SUCCESS)
+        comm->device[1] = device;
     comm->gpu.chosen |= device != NULL;
     pthread_mutex_unlock(&comm->driver.mutex);
     if (!device || (device->ops->admit && device->ops->admit(device, ptr, error) != HOOP_SUCCESS))
@@ -161,21 +148,14 @@ prepare(hoop_comm *comm, const void *ptr)
     atomic_store(&comm->gpu.prepared, device && result == HOOP_SUCCESS); /* otherwise it is tried again */
 }
 
-/* The GPU of the two arrays, for all communicators but one. Under the lock of registry.c. */
-static void
-prepare_others(const hoop_comm *but, const void *send, const void *recv)
-{
-    const void *ptr = hp_device_of(send) == &hp_cuda_ops ? send : recv;
-    for (hoop_comm *comm = hp_registry_first(); comm && !hp_registry_blocked(); comm = comm->next_registered)
-        if (comm != but && !atomic_load(&comm->gpu.prepared))
-            prepare(comm, ptr);
-}
-
 void
 hp_devices_block(hoop_comm *comm, const void *send, const void *recv)
 {
     hp_registry_lock();
-    prepare_others(comm, send, recv);
+    const void *ptr = hp_device_of(send) == &hp_cuda_ops ? send : recv;
+    for (hoop_comm *other = hp_registry_first(); other && !hp_registry_blocked(); other = other->next_registered)
+        if (other != comm && !atomic_load(&other->gpu.prepared))
+            prepare(other, ptr);
     hp_registry_block(comm, 1);
     hp_registry_unlock();
 }
@@ -212,6 +192,24 @@ on_queue(void *arg, int ready)
 }
 
 void
+hp_devices_await(hoop_comm *comm, int index, int ms)
+{
+    struct pollfd wakes[HP_CHANNELS_MAX];
+    nfds_t n = 0;
+    for (uint32_t c = 0; c < comm->channels; c++) {
+        hp_queue *queue = comm->channel[c]->queue[index];
+        if (!queue || queue->ops->wake_fd(queue) < 0)
+            continue;
+        queue->ops->wake_arm(queue);
+        wakes[n++] = (struct pollfd){.fd = queue->ops->wake_fd(queue), .events = POLLIN};
+    }
+    poll(wakes, n, ms);
+    for (nfds_t i = 0; i < n; i++)
+        if (wakes[i].revents & POLLIN)
+            on_queue(&wakes[i].fd, HP_READ);
+}
+
+void
 hp_devices_watch(hoop_comm *comm, int device)
 {
     for (uint32_t c = 0; c < comm->channels; c++) {
@@ -224,4 +222,57 @@ hp_devices_watch(hoop_comm *comm, int device)
         if (comm->gpu.queue_watch[c])
             hp_watch_set(comm->gpu.queue_watch[c], HP_READ);
     }
+}
+
+/* --- copies of messages --- */
+
+enum { GPU = 1 }; /* a communicator's one device beside the host */
+
+uint32_t
+hp_devices_room_bytes(const hoop_comm *comm)
+{
+    return comm->plan.slice_bytes > HP_EAGER_MOST ? comm->plan.slice_bytes : HP_EAGER_MOST;
+}
+
+hp_room *
+hp_devices_take(hoop_comm *comm, int sending)
+{
+    for (int i = 0; i < HP_ROOMS; i++) {
+        hp_room *room = &comm->messages.room[sending][i];
+        if (room->held || !hp_devices_done(comm, room->ticket))
+            continue;
+        *room = (hp_room){.held = 1};
+        room->memory = comm->channel[0]->rooms + (size_t)(sending * HP_ROOMS + i) * comm->channel[0]->o.room_bytes;
+        return room;
+    }
+    return NULL;
+}
+
+uint64_t
+hp_devices_copy(hoop_comm *comm, const hp_call *call, void *to, const void *from, uint64_t bytes)
+{
+    hp_queue *queue = comm->channel[0]->queue[GPU];
+    hoop_dtype dtype = (hoop_dtype)call->dtype;
+    hp_command command = {.elem = dtype, .wire = dtype, .op = HOOP_SUM, .sources = 1, .destinations = 1};
+    command.src[0].ptr = (void *)(uintptr_t)from;
+    command.dst[0].ptr = to;
+    command.count = (size_t)(bytes / hp_dtype_size(dtype));
+    uint64_t ticket = queue->ops->submit(queue, &command);
+    if (!ticket)
+        return UINT64_MAX;
+    comm->messages.copied = ticket;
+    return ticket;
+}
+
+int
+hp_devices_done(hoop_comm *comm, uint64_t ticket)
+{
+    return !ticket || hp_channel_done(comm->channel[0], GPU, ticket);
+}
+
+int
+hp_devices_settled(hoop_comm *comm)
+{
+    hp_queue *queue = comm->channel[0]->queue[GPU];
+    return hp_devices_done(comm, comm->messages.copied) || queue->ops->status(queue, NULL) != HOOP_SUCCESS;
 }

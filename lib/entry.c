@@ -2,12 +2,15 @@
 /* entry: see entry.h. */
 #include "lib/entry.h"
 
+#include "base/clock.h"
 #include "base/err.h"
-#include "lib/callback.h"
-#include "lib/name.h"
+#include "base/interrupt.h"
+#include "lib/comm.h"
+#include "lib/devices.h"
 #include "lib/progress.h"
 #include "lib/registry.h"
-#include "lib/work_pool.h"
+#include "lib/standby.h"
+#include "lib/works.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -114,8 +117,8 @@ hp_entry_fail_start(hoop_comm *comm, hoop_error *error)
     return hp_entry_fail(comm, error);
 }
 
-static hoop_result
-mark_streams(hoop_comm *comm, hoop_work *first)
+hoop_result
+hp_entry_order(hoop_comm *comm, hoop_work *first)
 {
     hoop_error error = {.size = sizeof(error)};
     hoop_result result = HOOP_SUCCESS;
@@ -131,15 +134,6 @@ mark_streams(hoop_comm *comm, hoop_work *first)
         hp_work_pool_give(comm, work);
     }
     return result == HOOP_SUCCESS ? result : hp_entry_fail_start(comm, &error);
-}
-
-hoop_result
-hp_entry_order(hoop_comm *comm, hoop_work *first)
-{
-    for (const hoop_work *work = first; work; work = work->next)
-        if (work->device > 0)
-            return mark_streams(comm, first);
-    return HOOP_SUCCESS;
 }
 
 int
@@ -163,4 +157,98 @@ const hp_receipt *
 hp_entry_received(void)
 {
     return &received;
+}
+
+/* --- in the order of a stream --- */
+
+/* Marks what the stream holds now, then blocks it until the work is complete, also by an error. */
+static hoop_result
+block_stream(hoop_comm *comm, hoop_work *work, const void *send, const void *recv, void *stream, hoop_error *error)
+{
+    hp_device *device = comm->device[work->device];
+    if (!device->ops->mark)
+        return hp_err_set(
+            error, HOOP_ERR_UNSUPPORTED,
+            "a stream-ordered call needs device memory: these buffers are in host memory, use the other forms");
+    hp_stream_watchdog_start(comm);
+    hp_devices_block(comm, send, recv);
+    /*
+     * this may wait for room in the stream, so for an earlier operation: no lock is held that the driver needs for that
+     */
+    hoop_result result = device->ops->mark(device, stream, &work->mark, error);
+    if (result == HOOP_SUCCESS) {
+        result = device->ops->gate_close(device, stream, &work->gate, error);
+        if (result != HOOP_SUCCESS)
+            device->ops->unmark(work->mark);
+    }
+    if (result != HOOP_SUCCESS)
+        hp_registry_block(comm, -1);
+    return result;
+}
+
+hoop_result
+hp_entry_on_stream(hoop_comm *comm, hoop_work *work, const void *send, const void *recv, void *stream)
+{
+    hoop_error error = {.size = sizeof(error)};
+    if (!send && !recv) /* a barrier, or count 0: no array shows whose stream this is */
+        work->device = hp_devices_of_stream(comm, &error);
+    if (work->device > 0)
+        hp_progress_pin(comm, work->device);
+    hoop_result result = work->device < 0 ? hp_entry_fail_start(comm, &error) : hp_entry_check(comm);
+    if (result == HOOP_SUCCESS && block_stream(comm, work, send, recv, stream, &error) != HOOP_SUCCESS)
+        result = hp_entry_fail_start(comm, &error);
+    if (result != HOOP_SUCCESS) {
+        hp_work_pool_give(comm, work);
+        return result;
+    }
+    atomic_store(&work->state, HP_WORK_FREED);
+    return HOOP_SUCCESS;
+}
+
+/* --- waits --- */
+
+/* The background thread drives while the program is asked, which may wait for its other threads. */
+static int
+is_interrupted(hoop_comm *comm)
+{
+    if (!hp_interrupt_is_due())
+        return 0;
+    hp_progress_depart(comm);
+    hp_progress_leave(comm);
+    hp_interrupt_asks();
+    hp_progress_enter(comm);
+    hp_progress_return(comm);
+    return hp_interrupt_take();
+}
+
+int
+hp_entry_wait(hp_waiter *waiter, uint64_t deadline)
+{
+    uint64_t slice = hp_interrupt_is_set() ? HP_INTERRUPT_MS * HP_MS : HP_NEVER;
+    for (;;) {
+        uint64_t now = hp_now();
+        int last = slice == HP_NEVER || (deadline != HP_NEVER && deadline <= now + slice);
+        if (hp_progress_until(waiter, last ? deadline : now + slice))
+            return 1;
+        if (last)
+            return 0;
+        if (is_interrupted(waiter->comm)) {
+            hoop_error error;
+            char me[96];
+            hp_err_set(&error, HOOP_ERR_ABORTED, "%s aborted the job: rank %d was interrupted",
+                       hp_comm_name(waiter->comm, waiter->comm->rank, me), waiter->comm->rank);
+            error.rank = error.reporter = waiter->comm->rank;
+            hp_progress_abort(waiter->comm, &error);
+            slice = deadline = HP_NEVER;
+        }
+    }
+}
+
+hoop_result
+hp_entry_wait_call(hoop_comm *comm, hoop_work *work)
+{
+    hp_waiter waiter = {.comm = comm, .works = &work, .count = 1};
+    hp_progress_submit(comm, work, work, 1);
+    hp_entry_wait(&waiter, HP_NEVER);
+    return work->result;
 }

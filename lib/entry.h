@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* entry: what the public entry points share: the thread's last error, and whether a communicator may be used now. */
+/*
+ * entry: what the public calls share, from the check to the wait: the thread's last error, whether a communicator may
+ * be used now, an operation's place in the order of the caller's streams, and a wait that the program may interrupt.
+ */
 #ifndef HP_ENTRY_H
 #define HP_ENTRY_H
 
+#include "lib/baton.h"
 #include "lib/comm.h"
 #include "lib/request.h"
 
@@ -52,5 +56,18 @@ hoop_result hp_entry_fail_start(hoop_comm *comm, hoop_error *error);
  * works of the list are free again.
  */
 hoop_result hp_entry_order(hoop_comm *comm, hoop_work *first);
+
+/*
+ * Before a work is submitted, which was made of a call on these arrays, with work->device set: marks what the stream
+ * holds now, and blocks the stream until the work is complete, also by an error. Nobody has a handle of the work. After
+ * an error, which is this thread's, the work is free again.
+ */
+hoop_result hp_entry_on_stream(hoop_comm *comm, hoop_work *work, const void *send, const void *recv, void *stream);
+
+/* hp_progress_until, or until the program interrupts it: what is waited for is over then all the same. 1: it is over. */
+int hp_entry_wait(hp_waiter *waiter, uint64_t deadline);
+
+/* Submits the one work of a blocking call and attends it; the thread has entered. Its result. */
+hoop_result hp_entry_wait_call(hoop_comm *comm, hoop_work *work);
 
 #endif

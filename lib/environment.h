@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * environment: what this process was started as: rank, size, server and secret, from the settings that hooprun (or a
- * user's own script) has set, or that bootstrap.c has found out from another launcher.
+ * environment: what this process was started as, and where: rank, size, server and secret, from the settings that
+ * hooprun (or a user's own script) has set, or that bootstrap.c has found out from another launcher; and the address at
+ * which ranks on other hosts reach this process, before any of them has connected.
  */
 #ifndef HP_ENVIRONMENT_H
 #define HP_ENVIRONMENT_H
 
 #include "lib/config.h"
 #include "lib/launcher.h"
+#include "net/addr.h"
 #include "net/secret.h"
 #include "net/sock.h"
+
+/* --- what this process was started as --- */
 
 typedef struct hp_environment {
     int alone;      /* no launcher, or one that has started one process only: a ring of one */
@@ -51,5 +55,22 @@ void hp_environment_sock(hp_sock_options *sock, const hoop_config *config);
 
 /* This host's name into host and its id: HOOP_HOSTID, else host name and boot id. */
 uint64_t hp_environment_host(const hoop_config *config, char host[64]);
+
+/* --- the way to other hosts --- */
+
+enum { HP_OUTWARD_WHY = 320 };
+
+/*
+ * The address (port 0), and why it was taken, as the end of a sentence. In this order: the interface that the user names
+ * (socket_ifname); the one that leads to the host at which the ranks join (join_host, else MASTER_ADDR), because the user's
+ * own address works there; the default route; the best interface; loopback. Waits up to 5 s for a name service.
+ */
+hoop_result hp_outward_find(hp_addr *addr, const hoop_config *config, char why[HP_OUTWARD_WHY], hoop_error *error);
+
+/*
+ * The address that other processes shall use instead of the own one (setting advertise), with this port unless it names
+ * one; length 0: none is set. Waits up to 5 s for a name service.
+ */
+hoop_result hp_outward_advertised(hp_addr *addr, const hoop_config *config, uint16_t port, hoop_error *error);
 
 #endif

@@ -11,14 +11,60 @@
 
 #include "base/err.h"
 #include "base/secmem.h"
-#include "lib/mpi.h"
 #include "lib/pmi.h"
-#include "lib/pmix.h"
 
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+/* --- the program's MPI library --- */
+
+#define PREFIX "libmpi" /* of the files of all MPI libraries */
+
+typedef int initialized_fn(int *flag);
+
+/* The first library with such a name; the loop of the loader calls this, and allows no dlopen meanwhile. */
+static int
+take_path(struct dl_phdr_info *info, size_t size, void *path)
+{
+    const char *slash = strrchr(info->dlpi_name, '/');
+    (void)size;
+    return slash && strncmp(slash + 1, PREFIX, strlen(PREFIX)) == 0 &&
+           snprintf(path, PATH_MAX, "%s", info->dlpi_name) < PATH_MAX;
+}
+
+/* NULL: there is no MPI library. One counts however it was loaded, also where its names are not global, as Python's. */
+static initialized_fn *
+find_mpi(void)
+{
+    char path[PATH_MAX];
+    initialized_fn *function = NULL;
+    void *at = dlsym(RTLD_DEFAULT, "MPI_Initialized");
+    if (!at && dl_iterate_phdr(take_path, path)) {
+        void *library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+        at = library ? dlsym(library, "MPI_Initialized") : NULL;
+        if (library)
+            dlclose(library);
+    }
+    memcpy(&function, &at, sizeof(at));
+    return function;
+}
+
+/* From MPI_Init to the end of the process. */
+static int
+mpi_is_here(void)
+{
+    initialized_fn *initialized = find_mpi();
+    int flag = 0;
+    return initialized && initialized(&flag) == 0 && flag;
+}
+
+/* --- the exchange --- */
 
 #define KEY "hoop" /* of rank 0's text */
 
@@ -34,7 +80,7 @@ __attribute__((destructor)) static void
 end_channels(void)
 {
     if (user == getpid()) {
-        if (!hp_mpi_is_here())
+        if (!mpi_is_here())
             hp_pmi_finalize(&pmi);
         hp_pmix_close();
     }
@@ -45,7 +91,7 @@ static hoop_result
 by_pmi(const hp_launcher *l, char text[HP_EXCHANGE_TEXT], hp_bounded_wait *wait, hoop_error *error)
 {
     hoop_result result = HOOP_SUCCESS;
-    if (hp_mpi_is_here())
+    if (mpi_is_here())
         return hp_err_set(
             error, HOOP_ERR_RENDEZVOUS,
             "MPI is initialised in this process and uses the channel of %s (PMI_FD), so hoop does not: "
@@ -88,7 +134,7 @@ by_pmix(const hp_launcher *l, char text[HP_EXCHANGE_TEXT], hp_bounded_wait *wait
 static void
 let_go(void)
 {
-    if (!hp_mpi_is_loaded())
+    if (!find_mpi()) /* else MPI_Init may come */
         hp_pmix_close();
 }
 

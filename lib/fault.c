@@ -5,24 +5,22 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "lib/account.h"
 #include "lib/baton.h"
+#include "lib/comm.h"
 #include "lib/cut_off.h"
-#include "lib/inbox.h"
+#include "lib/devices.h"
 #include "lib/message_waits.h"
 #include "lib/messages.h"
-#include "lib/name.h"
-#include "lib/ops.h"
-#include "lib/recorder.h"
 #include "lib/reports.h"
-#include "lib/staging.h"
 #include "lib/stats.h"
 #include "lib/ways.h"
+#include "lib/works.h"
 #include "net/frame_check.h"
 #include "rendezvous/link_loss.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     GRACE_MS = 200,
@@ -30,6 +28,7 @@ enum {
     SERVER_GRACE_MS = 800, /* for a report to a server that answers: it decides within half a second */
     RETURN_MS = 500,
     POLL_MS = 1,
+    WATCHED_MS = 50,   /* the stream watchdog looks for heartbeats less often */
     OVERDUE_MS = 5000, /* how long the server has to judge a wait that is overdue */
     SETTLE_MS = 2000   /* how long commands may take before streams are released all the same */
 };
@@ -77,7 +76,7 @@ hp_fault_request(hoop_comm *comm, const hoop_error *cause)
 static int
 is_settled(hoop_comm *comm, const hoop_work *work)
 {
-    int settled = !work->messages || hp_staging_settled(comm);
+    int settled = !work->messages || hp_devices_settled(comm);
     for (uint32_t c = 0; c < comm->channels; c++)
         settled &= hp_channel_settled(comm->channel[c], work);
     return settled;
@@ -90,10 +89,9 @@ is_settled(hoop_comm *comm, const hoop_work *work)
 static void
 await_commands(hoop_comm *comm, const hoop_work *work, uint64_t deadline)
 {
-    const struct timespec moment = {0, 50000};
     while (work->gate && !is_settled(comm, work) && hp_now() < deadline) {
         hp_baton_heartbeat(comm);
-        nanosleep(&moment, NULL);
+        hp_devices_await(comm, work->device, WATCHED_MS);
     }
 }
 
@@ -146,26 +144,17 @@ hp_fault_await_server(hoop_comm *comm)
     find_server(comm, hp_now() + HP_RETURN_MS * HP_MS);
 }
 
-/* A cause without an operation's number gets that of the operation that this rank is in, unless it is in messages. */
-static hoop_error
-numbered(const hoop_comm *comm, const hoop_error *cause)
-{
-    hoop_error full = *cause;
-    if (!full.sequence && comm->running)
-        full.sequence = comm->running->sequence;
-    return full;
-}
-
 static void
 fail(hoop_comm *comm, const hoop_error *cause, int by_server)
 {
-    hoop_error full, other;
     char name[HP_NAME_PREFIX];
     if (atomic_load(&comm->fault.failed))
         return;
-    full = numbered(comm, cause);
+    hoop_error full = *cause;
+    if (!full.sequence && comm->running) /* it is of the operation that this rank is in, unless it is in messages */
+        full.sequence = comm->running->sequence;
     claim(comm, &full);
-    other = hp_fault_for_others(comm, &comm->fault.error);
+    hoop_error other = hp_fault_for_others(comm, &comm->fault.error);
     if (comm->client && !by_server) /* before the LEAVE that follows, which would be taken for the cause */
         hp_membership_abort(hp_client_membership(comm->client), &other);
     comm->state = HP_COMM_FAILED;
@@ -200,16 +189,11 @@ has_server(const hoop_comm *comm, uint64_t now)
     return comm->client && hp_membership_has_server(hp_client_membership(comm->client), now);
 }
 
-/* Whether the server has a sentence of its own for it, which this rank gets, too. */
-static int
-is_judged(const hoop_error *cause)
-{
-    return cause->code == HOOP_ERR_MISMATCH || cause->code == HOOP_ERR_TIMEOUT;
-}
-
 void
 hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now)
 {
+    /* the server has a sentence of its own for these, which this rank gets, too */
+    int judged = cause->code == HOOP_ERR_MISMATCH || cause->code == HOOP_ERR_TIMEOUT;
     if (cause->rank == comm->rank) { /* no other rank knows more */
         hp_fault_fail(comm, cause);
         return;
@@ -220,7 +204,7 @@ hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now)
     comm->fault.ended = NULL;
     comm->fault.report_at = 0;
     if (has_server(comm, now))
-        comm->fault.grace = now + (is_judged(cause) ? SERVER_GRACE_MS : GRACE_MS) * HP_MS;
+        comm->fault.grace = now + (judged ? SERVER_GRACE_MS : GRACE_MS) * HP_MS;
     else
         comm->fault.grace = now + 1;
     if (!comm->client)
@@ -228,17 +212,6 @@ hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now)
     if (cause->code == HOOP_ERR_MISMATCH)
         hp_reports_in_op(comm, now); /* for the server's sentence */
     hp_membership_abort(hp_client_membership(comm->client), cause);
-}
-
-/* Both ends of a connection that broke report the same sentence, since neither knows what the other has seen. */
-static void
-describe_loss(const hoop_comm *comm, const hp_link *link, hoop_error *error)
-{
-    int up = comm->rank < link->peer;
-    hp_link_loss_cause cause = {
-        .finding = HP_LINK_LOSS_LINK, .rank = up ? comm->rank : link->peer, .other = up ? link->peer : comm->rank};
-    hp_link_loss_error(&cause, comm->ring->members, comm->rank, error);
-    error->sys_errno = link->error.sys_errno;
 }
 
 /* peer: a message with it waits; NULL: an operation does. */
@@ -273,17 +246,6 @@ report_loss(hoop_comm *comm, const hp_link *link, uint64_t now)
 }
 
 /*
- * A connection that has carried nothing may be dialled again: then nothing was lost, so the loss is reported after the
- * grace.
- */
-static uint64_t
-when_to_report(const hp_link *link, uint64_t now)
-{
-    int fresh = hp_link_is_fresh(link, (int)(link->done % (uint64_t)link->stripes));
-    return fresh ? now + GRACE_MS * HP_MS : now;
-}
-
-/*
  * A connection ended during an operation, or while a message with `peer` cannot come any more, or cannot go. This rank
  * does not know the cause yet: the server finds it out, or a neighbour sends it. Meanwhile a probe asks whether the
  * peer's process is still there, in case neither answers.
@@ -299,33 +261,22 @@ suspect(hoop_comm *comm, const hp_link *link, const hp_peer *peer, uint64_t now)
     if (link->state == HP_LINK_LEFT) {
         describe_leaver(comm, link->peer, peer, s);
     } else {
-        describe_loss(comm, link, s);
+        /* both ends report the same sentence, since neither knows what the other has seen */
+        int up = comm->rank < link->peer;
+        hp_link_loss_cause cause = {
+            .finding = HP_LINK_LOSS_LINK, .rank = up ? comm->rank : link->peer, .other = up ? link->peer : comm->rank};
+        hp_link_loss_error(&cause, comm->ring->members, comm->rank, s);
+        s->sys_errno = link->error.sys_errno;
         if (!has_server(comm, now) && hp_cut_off_took(link))
             comm->fault.grace = now + HP_TCP_ANSWER_MS * HP_MS; /* the probe's answer may travel far */
         s->sequence = peer ? HP_NO_OPERATION : comm->running ? comm->running->sequence : 0;
         hp_probe_start(&comm->fault.probe, hp_ways_best(&comm->ring->members[link->peer]), &comm->sock);
-        comm->fault.report_at = when_to_report(link, now);
+        /* one that has carried nothing may be dialled again: then nothing was lost, so that is reported after the grace */
+        int fresh = hp_link_is_fresh(link, (int)(link->done % (uint64_t)link->stripes));
+        comm->fault.report_at = fresh ? now + GRACE_MS * HP_MS : now;
     }
     if (comm->fault.report_at && now >= comm->fault.report_at)
         report_loss(comm, link, now);
-}
-
-/*
- * A rank that left before there was a connection cannot say so, and the server does not know who waits for it: its port
- * refuses this rank's connection.
- */
-static void
-suspect_absent(hoop_comm *comm, uint64_t now)
-{
-    for (const hp_dialing *d = comm->dialing; d && !comm->fault.grace; d = d->next) {
-        uint64_t absent = hp_race_absent_since(d->race);
-        const hp_peer *peer = d->link->owner ? comm->messages.peer[d->link->peer] : NULL;
-        if (!peer || !absent || now < absent + ABSENT_MS * HP_MS || !peer->unfinished)
-            continue;
-        describe_leaver(comm, d->link->peer, peer, &comm->fault.suspicion);
-        comm->fault.ended = NULL;
-        comm->fault.grace = now + GRACE_MS * HP_MS;
-    }
 }
 
 /* No cause has arrived within the grace, so this rank's suspicion becomes the error. */
@@ -411,18 +362,6 @@ check_unposted(hoop_comm *comm, const hp_channel *channel, const hp_link *link, 
     hp_fault_report(comm, &error, now);
 }
 
-/* Whether the awaited rank waits elsewhere itself, only the server knows. */
-static void
-time_out(hoop_comm *comm, hoop_error *error, uint64_t now)
-{
-    if (!has_server(comm, now)) {
-        hp_fault_fail(comm, error);
-        return;
-    }
-    error->flags |= HOOP_ERROR_BEST_EFFORT;
-    hp_fault_report(comm, error, now);
-}
-
 static void
 check_messages(hoop_comm *comm, uint64_t now)
 {
@@ -439,16 +378,40 @@ check_messages(hoop_comm *comm, uint64_t now)
         if ((lost = hp_message_waits_lost(comm, peer)))
             suspect(comm, lost, peer, now);
     }
-    suspect_absent(comm, now);
-    if (hp_message_waits_are_over(comm, now, &error))
-        time_out(comm, &error, now);
+    /*
+     * A rank that left before there was a connection cannot say so, and the server does not know who waits for it: its port
+     * refuses this rank's connection.
+     */
+    for (const hp_dialing *d = comm->dialing; d && !comm->fault.grace; d = d->next) {
+        uint64_t absent = hp_race_absent_since(d->race);
+        const hp_peer *peer = d->link->owner ? comm->messages.peer[d->link->peer] : NULL;
+        if (!peer || !absent || now < absent + ABSENT_MS * HP_MS || !peer->unfinished)
+            continue;
+        describe_leaver(comm, d->link->peer, peer, &comm->fault.suspicion);
+        comm->fault.ended = NULL;
+        comm->fault.grace = now + GRACE_MS * HP_MS;
+    }
+    if (!hp_message_waits_are_over(comm, now, &error))
+        return;
+    if (has_server(comm, now)) { /* whether the awaited rank waits elsewhere itself, only the server knows */
+        error.flags |= HOOP_ERROR_BEST_EFFORT;
+        hp_fault_report(comm, &error, now);
+    } else {
+        hp_fault_fail(comm, &error);
+    }
 }
 
+/* A kernel that fails is only seen in its queue's status. */
 static void
-check_device(hoop_comm *comm, const hp_channel *channel)
+check_devices(hoop_comm *comm, const hp_channel *channel)
 {
     hoop_error error;
     char me[96];
+    int failed = channel->command_error != HOOP_SUCCESS;
+    for (int i = 0; i < HP_DEVICES; i++)
+        failed |= channel->queue[i] && channel->queue[i]->ops->status(channel->queue[i], NULL) != HOOP_SUCCESS;
+    if (!failed)
+        return;
     hp_err_set(&error, HOOP_ERR_NO_MEMORY, "%s ran out of memory", hp_comm_name(comm, comm->rank, me));
     for (int i = 0; i < HP_DEVICES; i++)
         if (channel->queue[i])
@@ -458,33 +421,17 @@ check_device(hoop_comm *comm, const hp_channel *channel)
     hp_fault_fail(comm, &error);
 }
 
-/* A kernel that fails is only seen in its queue's status. */
-static int
-devices_are_well(const hp_channel *channel)
-{
-    for (int i = 0; i < HP_DEVICES; i++)
-        if (channel->queue[i] && channel->queue[i]->ops->status(channel->queue[i], NULL) != HOOP_SUCCESS)
-            return 0;
-    return 1;
-}
-
-/* A rank that is silent may be unreachable, stopped, or still outside the operation: the message names all three. */
-static void
-describe_absence(const hoop_comm *comm, const hp_blame *blame, uint64_t stalled, char *out, size_t size)
-{
-    snprintf(out, size, "%s has not entered %s, or is unreachable or stopped; %s",
-             hp_member_process(&comm->ring->members[blame->rank]).text,
-             hp_say_operation(blame->sequence, &blame->call).text, hp_say_waited(blame->waiting, stalled).text);
-}
-
 /* Blames by the ranks' heartbeats; if those are not enough, the neighbour that this rank waits for. */
 static void
 describe_timeout(const hoop_comm *comm, const hp_report *r, const hp_blame *blame, uint64_t stalled, hoop_error *error)
 {
     char text[600];
-    if (blame->guilt == HP_GUILT_ABSENT && comm->reports.heartbeats->of[blame->rank].completed < blame->sequence)
-        describe_absence(comm, blame, stalled, text, sizeof(text));
-    else if (blame->guilt)
+    if (blame->guilt == HP_GUILT_ABSENT && comm->reports.heartbeats->of[blame->rank].completed < blame->sequence) {
+        /* a rank that is silent may be unreachable, stopped, or still outside the operation */
+        snprintf(text, sizeof(text), "%s has not entered %s, or is unreachable or stopped; %s",
+                 hp_member_process(&comm->ring->members[blame->rank]).text,
+                 hp_say_operation(blame->sequence, &blame->call).text, hp_say_waited(blame->waiting, stalled).text);
+    } else if (blame->guilt)
         hp_blame_print(blame, comm->reports.heartbeats->of, comm->ring->members, stalled, text, sizeof(text));
     else
         hp_stats_waiting(comm, stalled / HP_MS, text, sizeof(text));
@@ -493,14 +440,6 @@ describe_timeout(const hoop_comm *comm, const hp_report *r, const hp_blame *blam
     error->reporter = comm->rank;
     error->sequence = r->sequence;
     error->flags = HOOP_ERROR_BEST_EFFORT;
-}
-
-/* In these operations a rank may be done with its part, and silent, while others still wait in them. */
-static int
-may_rest(const hoop_comm *comm)
-{
-    int kind = comm->running->call.kind;
-    return hp_kind_is_rooted(kind) || hp_kind_has_counts(kind);
 }
 
 /* While the server answers, it judges which rank is late. Otherwise this rank does, so that every call ends. */
@@ -517,7 +456,10 @@ check_clock(hoop_comm *comm, uint64_t now)
     else if (!hp_heartbeats_has_listened(comm->reports.heartbeats, clock.interval, now))
         return;
     hp_report r = hp_stats_report(comm);
-    hp_blame blame = hp_heartbeats_judge(comm->reports.heartbeats, r.sequence, may_rest(comm), &clock);
+    /* in operations of these kinds a rank may be done with its part, and silent, while others still wait */
+    int kind = comm->running->call.kind;
+    hp_blame blame = hp_heartbeats_judge(comm->reports.heartbeats, r.sequence,
+                                         (hp_kind_is_rooted(kind) || hp_kind_has_counts(kind)), &clock);
     if (!blame.guilt && !hp_heartbeats_late(comm->reports.heartbeats, &clock))
         return;
     describe_timeout(comm, &r, &blame, now - hp_heartbeats_moved(comm->reports.heartbeats, &clock), &error);
@@ -545,20 +487,13 @@ check_overdue(hoop_comm *comm, uint64_t now)
     hp_fault_fail(comm, &error);
 }
 
-/* Dials the server again after the control connection was reset. progress.c keeps driving until that is done. */
-static void
-keep_server(hoop_comm *comm)
-{
-    if (hp_membership_is_away(hp_client_membership(comm->client)))
-        hp_client_return(comm->client, hp_inbox_started(comm), atomic_load(&comm->completed));
-}
-
 void
 hp_fault_check(hoop_comm *comm, uint64_t now)
 {
     hoop_error verdict;
-    if (comm->client)
-        keep_server(comm);
+    /* Dials the server again after the control connection was reset. progress.c keeps driving until that is done. */
+    if (comm->client && hp_membership_is_away(hp_client_membership(comm->client)))
+        hp_client_return(comm->client, hp_inbox_started(comm), atomic_load(&comm->completed));
     if (comm->client && hp_membership_verdict(hp_client_membership(comm->client), &verdict)) {
         fail(comm, &verdict, 1);
         return;
@@ -571,8 +506,7 @@ hp_fault_check(hoop_comm *comm, uint64_t now)
             check_link(comm, channel->link[i], NULL, now);
             check_unconnected(comm, channel, channel->link[i], now);
         }
-        if (channel->command_error || !devices_are_well(channel))
-            check_device(comm, channel);
+        check_devices(comm, channel);
     }
     if (comm->messages.first || comm->messages.error.code != HOOP_SUCCESS)
         check_messages(comm, now);

@@ -7,10 +7,11 @@
 #include "lib/group.h"
 
 #include "base/dtype.h"
+#include "base/err.h"
 #include "base/wire.h"
-#include "lib/callback.h"
 #include "lib/entry.h"
-#include "lib/work_pool.h"
+#include "lib/progress.h"
+#include "lib/works.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,26 +61,20 @@ continues(const hoop_work *to, const hp_segment *s)
     return last->count > 0 && last->send + bytes == s->send && last->recv + bytes == s->recv;
 }
 
-static int
-grow(hoop_work *work)
-{
-    size_t room = work->segment_room ? 2 * work->segment_room : 64;
-    hp_segment *grown = reallocarray(work->array, room, sizeof(*grown));
-    if (!grown)
-        return 0;
-    work->segments = work->array = grown;
-    work->segment_room = room;
-    return 1;
-}
-
 /* The tensors' sizes are part of what ranks must agree on: their checksum takes the place of a root. */
 static int
 append_segment(hoop_work *to, const void *send, void *recv, uint64_t count)
 {
     hp_segment s = {to->call.count, count, send, recv};
     uint8_t bytes[8];
-    if (to->segment_count == to->segment_room && !grow(to))
-        return 0;
+    if (to->segment_count == to->segment_room) {
+        size_t room = to->segment_room ? 2 * to->segment_room : 64;
+        hp_segment *grown = reallocarray(to->array, room, sizeof(*grown));
+        if (!grown)
+            return 0;
+        to->segments = to->array = grown;
+        to->segment_room = room;
+    }
     if (to->segment_count > 0 && continues(to, &s))
         to->segments[to->segment_count - 1].count += count;
     else
@@ -108,6 +103,8 @@ make_fused(hoop_comm *comm, hoop_work *work)
 int
 hp_group_join(hoop_comm *comm, const hp_request *request, int device)
 {
+    if (hp_kind_is_message(request->call.kind))
+        return !group.messages ? 0 : hp_work_pool_join(group.messages, request, device) ? 1 : -1;
     hoop_work **at = alike(&request->call, device), *to = at ? *at : NULL;
     if (!to)
         return 0;
@@ -121,6 +118,10 @@ hp_group_join(hoop_comm *comm, const hp_request *request, int device)
 void
 hp_group_add(hoop_work *work)
 {
+    if (work->messages) {
+        group.messages = work;
+        return;
+    }
     hoop_work **at = alike(&work->call, work->device);
     work->next = NULL;
     if (group.tail)
@@ -130,14 +131,6 @@ hp_group_add(hoop_work *work)
     group.tail = work;
     if (at && !*at)
         *at = work;
-}
-
-hoop_work *
-hp_group_messages(hoop_comm *comm, const hp_call *call)
-{
-    if (!group.messages)
-        group.messages = hp_work_pool_make_messages(comm, call);
-    return group.messages;
 }
 
 hoop_result
@@ -200,4 +193,99 @@ hp_group_close(hoop_comm *comm, hoop_work **first, hoop_work **last, hp_call *re
     *first = group.head;
     *last = group.tail;
     return HOOP_SUCCESS;
+}
+
+/* --- the public calls --- */
+
+hoop_result
+hoop_group_start(hoop_comm *comm)
+{
+    hoop_result result = hp_entry_check(comm);
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (hp_entry_may_wait(comm, "hoop_group_start") != HOOP_SUCCESS)
+        return HOOP_ERR_INVALID_USAGE;
+    if (hp_group_open())
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_group_start inside a group: groups do not nest");
+    hp_group_begin(comm);
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
+close_group(hoop_comm *comm, hoop_work **first, hoop_work **last)
+{
+    hoop_error error;
+    hoop_result result;
+    *first = *last = NULL;
+    if (!comm || hp_group_open() != comm) { /* in a communicator that has failed no group was opened */
+        result = hp_entry_check(comm);
+        return result == HOOP_SUCCESS ? hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE,
+                                                        "hoop_group_end without hoop_group_start by this thread")
+                                      : result;
+    }
+    hp_call refused;
+    result = hp_group_close(comm, first, last, &refused, &error);
+    if (result != HOOP_SUCCESS)
+        return hp_entry_unstarted(comm, &refused, hp_entry_fail(comm, &error));
+    result = hp_entry_check(comm);
+    if (result != HOOP_SUCCESS)
+        drop(comm, *first);
+    return result;
+}
+
+/* Starts what the group holds; *work is the last of it, which completes last. */
+static hoop_result
+start_group(hoop_comm *comm, int blocking, hoop_work **work)
+{
+    hoop_work *first, *last;
+    hoop_result result = close_group(comm, &first, &last);
+    hp_call call = first ? first->call : (hp_call){0};
+    if (result == HOOP_SUCCESS && first)
+        result = hp_entry_unstarted(comm, &call, hp_entry_order(comm, first));
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (!first) { /* an empty group is done before it starts */
+        last = hp_work_pool_take(comm, 0);
+        if (!last)
+            return hp_entry_refuse(comm, HOOP_ERR_NO_MEMORY, "out of memory for a group");
+        last->comm = comm;
+        atomic_store(&last->state, HP_WORK_ENDED);
+    } else {
+        hp_progress_submit(comm, first, last, blocking);
+    }
+    *work = last;
+    return HOOP_SUCCESS;
+}
+
+hoop_result
+hoop_igroup_end(hoop_comm *comm, hoop_work **work)
+{
+    if (!work)
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT, "hoop_igroup_end: work is NULL");
+    *work = NULL;
+    if (hp_entry_may_wait(comm, "hoop_igroup_end") != HOOP_SUCCESS)
+        return HOOP_ERR_INVALID_USAGE;
+    return start_group(comm, 0, work);
+}
+
+hoop_result
+hoop_group_end(hoop_comm *comm)
+{
+    hoop_work *work = NULL;
+    hoop_result result;
+    int mine = comm && hp_group_open() == comm;
+    if (hp_entry_may_wait(comm, "hoop_group_end") != HOOP_SUCCESS)
+        return HOOP_ERR_INVALID_USAGE;
+    if (mine)
+        hp_progress_enter(comm);
+    result = start_group(comm, 1, &work);
+    if (result == HOOP_SUCCESS) {
+        hp_waiter waiter = {.comm = comm, .works = &work, .count = 1};
+        hp_entry_wait(&waiter, HP_NEVER);
+        result = work->result == HOOP_SUCCESS ? HOOP_SUCCESS : hp_entry_check(comm);
+        hp_work_pool_give(comm, work);
+    }
+    if (mine)
+        hp_progress_leave(comm);
+    return result;
 }

@@ -19,18 +19,12 @@ void hp_group_begin(hoop_comm *comm); /* for this thread, which has none open */
 
 /*
  * A checked call with its device: 1 if it has joined a queued work, 0 if it must be queued as a work of its own, -1 if
- * memory ran out.
+ * memory ran out. All messages of the group are one work, and start when it ends, in the order of their calls.
  */
 int hp_group_join(hoop_comm *comm, const hp_request *request, int device);
 
 /* A checked call as a work, queued. The work's buffers are in its single segment. */
 void hp_group_add(hoop_work *work);
-
-/*
- * The work of all messages of the group, which start when it ends, in the order of their calls; made of the first call.
- * NULL when memory runs out.
- */
-hoop_work *hp_group_messages(hoop_comm *comm, const hp_call *call);
 
 /* This thread's error is of a call inside: kept with the call, the group will be dropped. Returns its code. */
 hoop_result hp_group_spoil(hoop_comm *comm, const hp_call *call);

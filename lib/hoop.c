@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hoop: the public entry points: membership and errors; group_call.c has those of groups, wait.c the waits, collective.c
- * the collectives. Checks arguments and state, writes the messages about the caller's mistakes, and passes on; decides
+ * hoop: the public entry points: membership and errors; group.c has those of groups, wait.c the waits, calls.c the
+ * collectives and messages. Checks arguments and state, writes the messages about the caller's mistakes, and passes on; decides
  * nothing else.
  */
 #include "base/clock.h"
@@ -11,18 +11,16 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "gpu/cuda.h"
-#include "lib/bootstrap.h"
+#include "lib/account.h"
+#include "lib/comm.h"
 #include "lib/entry.h"
 #include "lib/environment.h"
 #include "lib/group.h"
 #include "lib/join.h"
-#include "lib/leave.h"
-#include "lib/name.h"
 #include "lib/progress.h"
-#include "lib/recorder.h"
 #include "lib/registry.h"
 #include "lib/stats.h"
-#include "lib/work_pool.h"
+#include "lib/works.h"
 
 #include <net/if.h>
 #include <stdio.h>
@@ -104,32 +102,6 @@ hoop_config_set(hoop_config *config, const char *key, const char *value)
 
 /* --- membership --- */
 
-static void
-log_version(void)
-{
-    char gpu[320];
-    if (hp_log_enabled(HP_LOG_INFO))
-        hp_log(HP_LOG_INFO, "version %s; %s", PACKAGE_VERSION, hp_gpu_describe(gpu, sizeof(gpu)));
-}
-
-static void
-log_settings(const hoop_comm *comm)
-{
-    char text[512];
-    if (!hp_log_enabled(HP_LOG_INFO))
-        return;
-    hp_config_describe(&comm->config, text, sizeof(text));
-    hp_log(HP_LOG_INFO, "settings: %s", text);
-}
-
-static void
-configure_gpu(const hoop_config *config)
-{
-    hp_cuda_options options = {.device = (int)hp_config_number(config, HP_SET_cuda_device),
-                               .blocks = (int)hp_config_number(config, HP_SET_cuda_blocks)};
-    hp_cuda_configure(&options);
-}
-
 static hoop_result
 check_window(const hoop_config *config, hoop_error *error)
 {
@@ -156,7 +128,9 @@ prepare(hoop_comm *comm, hoop_error *error)
     p->channels = (uint32_t)hp_config_number(&comm->config, HP_SET_channels);
     p->stage_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_stage_bytes) & ~4095U;
     p->halves_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_halves_bytes);
-    configure_gpu(&comm->config);
+    hp_cuda_options options = {.device = (int)hp_config_number(&comm->config, HP_SET_cuda_device),
+                               .blocks = (int)hp_config_number(&comm->config, HP_SET_cuda_blocks)};
+    hp_cuda_configure(&options);
     result = check_window(&comm->config, error);
     if (result == HOOP_SUCCESS)
         result = hp_host_ops.open(&comm->device[0], NULL, error);
@@ -186,24 +160,13 @@ give_up(hoop_comm *comm, const hoop_error *error)
     return hp_entry_fail(NULL, &cause_for_others);
 }
 
-/* From settings, and what another launcher says, to a ring. */
-static hoop_result
-enter_world(hoop_comm *comm, hoop_error *error)
-{
-    uint64_t deadline = hp_join_deadline(comm);
-    hoop_result result = hp_bootstrap_run(comm, deadline, error);
-    if (result == HOOP_SUCCESS)
-        result = hp_join_world(comm, deadline, error);
-    hp_bootstrap_forget(comm);
-    return name_interrupt(result, comm->order ? comm->rank : (int)hp_config_number(&comm->config, HP_SET_rank), error);
-}
-
 hoop_result
 hoop_comm_create(hoop_comm **out, const hoop_config *config)
 {
     hoop_error error;
     hoop_comm *comm;
     hoop_result result;
+    char text[512];
     hp_err_clear(&error);
     if (!out)
         return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT, "hoop_comm_create: comm is NULL");
@@ -219,33 +182,31 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
         result = hp_config_resolve(&comm->config, config, &error);
     if (result == HOOP_SUCCESS) {
         hp_environment_log(&comm->config);
-        log_version();
+        if (hp_log_enabled(HP_LOG_INFO))
+            hp_log(HP_LOG_INFO, "version %s; %s", PACKAGE_VERSION, hp_gpu_describe(text, sizeof(text)));
         hp_name_set(comm, hp_config_text(&comm->config, HP_SET_name));
     }
     if (result == HOOP_SUCCESS)
         result = prepare(comm, &error);
-    if (result == HOOP_SUCCESS)
-        result = enter_world(comm, &error);
+    if (result == HOOP_SUCCESS) { /* from settings, and what another launcher says, to a ring */
+        uint64_t deadline = hp_join_deadline(comm);
+        result = hp_bootstrap_run(comm, deadline, &error);
+        if (result == HOOP_SUCCESS)
+            result = hp_join_world(comm, deadline, &error);
+        hp_bootstrap_forget(comm);
+        int rank = comm->order ? comm->rank : (int)hp_config_number(&comm->config, HP_SET_rank);
+        result = name_interrupt(result, rank, &error);
+    }
     if (result != HOOP_SUCCESS)
         return give_up(comm, &error);
-    log_settings(comm);
+    if (hp_log_enabled(HP_LOG_INFO)) {
+        hp_config_describe(&comm->config, text, sizeof(text));
+        hp_log(HP_LOG_INFO, "settings: %s", text);
+    }
     hp_recorder_open(comm);
     hp_registry_add(comm);
     *out = comm;
     return HOOP_SUCCESS;
-}
-
-/*
- * The other ranks must not wait in a split for a rank whose call has failed. The server knows whether one of them does.
- */
-static void
-refuse_split(hoop_comm *comm, const hoop_error *cause)
-{
-    hoop_error cause_for_others;
-    char me[96];
-    hp_err_set(&cause_for_others, HOOP_ERR_ABORTED, "%s could not take part in the split: %.130s",
-               hp_comm_name(comm, comm->rank, me), cause->text);
-    hp_progress_refuse(comm, comm->splits, &cause_for_others);
 }
 
 static hoop_result
@@ -270,7 +231,12 @@ split(hoop_comm *comm, int color, int key, hoop_comm **out)
     if (result == HOOP_SUCCESS)
         result = name_interrupt(hp_join_split(part, comm, color, key, &error), comm->rank, &error);
     if (result != HOOP_SUCCESS) {
-        refuse_split(comm, &error);
+        /* the other ranks must not wait in a split for a rank whose call has failed; the server knows whether one does */
+        hoop_error cause_for_others;
+        char me[96];
+        hp_err_set(&cause_for_others, HOOP_ERR_ABORTED, "%s could not take part in the split: %.130s",
+                   hp_comm_name(comm, comm->rank, me), error.text);
+        hp_progress_refuse(comm, comm->splits, &cause_for_others);
         if (part)
             give_up(part, &error);
         return hp_entry_fail(comm, &error);

@@ -9,15 +9,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/processors.h"
+#include "lib/comm.h"
+#include "lib/devices.h"
 #include "lib/environment.h"
-#include "lib/inbox.h"
 #include "lib/links.h"
-#include "lib/name.h"
-#include "lib/outward.h"
 #include "lib/progress.h"
 #include "lib/server_thread.h"
-#include "lib/staging.h"
-#include "lib/vitals.h"
+#include "lib/stats.h"
+#include "lib/works.h"
 #include "net/interface.h"
 #include "rendezvous/stall_warning.h"
 
@@ -76,7 +75,7 @@ make_channels(hoop_comm *comm, hoop_error *error)
     o.payload_crc = hp_config_number(&comm->config, HP_SET_checksum) == 1;
     o.bytes = comm->counters.bytes;
     o.device[0] = comm->device[0];
-    o.room_bytes = hp_staging_room_bytes(comm);
+    o.room_bytes = hp_devices_room_bytes(comm);
     for (uint32_t c = 0; c < channels; c++) {
         o.index = (int)c;
         o.rooms = c == 0 ? 2 * HP_ROOMS : 0;
@@ -132,19 +131,6 @@ neighbours_open(const hoop_comm *comm)
     return 1;
 }
 
-/*
- * Of each host one rank, as far as that can be known, logs that the server does not answer. What looks like a wrong secret
- * may be this rank's alone.
- */
-static int
-logs_for_host(const hoop_comm *comm, int may_be_secret)
-{
-    int local = hp_environment_local_rank();
-    if (local >= 0)
-        return local == 0;
-    return may_be_secret || hp_config_number(&comm->config, HP_SET_rank) <= 0;
-}
-
 typedef struct unanswered {
     uint64_t since; /* when the server last answered, or was first asked */
     int told;       /* this rank has warned */
@@ -158,7 +144,9 @@ tell_unanswered(const hoop_comm *comm, const hp_addr *server, const hp_dial *dia
     char text[HP_ADDR_TEXT];
     hoop_error error;
     int met = dial && hp_dial_explain(dial, &error), may_be_secret = met && error.code == HOOP_ERR_AUTH;
-    if (!logs_for_host(comm, may_be_secret))
+    /* of each host one rank, as far as that can be known; what looks like a wrong secret may be this rank's alone */
+    int local = hp_environment_local_rank();
+    if (local >= 0 ? local != 0 : !may_be_secret && hp_config_number(&comm->config, HP_SET_rank) > 0)
         return 0;
     if (may_be_secret)
         hp_environment_name_secret(&error, &comm->config);
@@ -288,17 +276,6 @@ open_links(hoop_comm *comm, hoop_error *error)
 
 /* --- joining --- */
 
-/* On a network, a process that has read an unauthenticated connection could speak for a rank. */
-static hoop_result
-refuse_unauthenticated(const hp_addr *local, const char *name, hoop_error *error)
-{
-    char text[HP_ADDR_TEXT];
-    return hp_err_set(error, HOOP_ERR_AUTH,
-                      "HOOP_SECURITY=none is allowed on loopback only, and this rank would listen on %s (%s): use "
-                      "HOOP_SECURITY=auth and a secret file, or unset HOOP_SOCKET_IFNAME",
-                      hp_addr_host(local, text), name);
-}
-
 static hoop_result
 open_listener(hoop_comm *comm, hp_client_options *options, hoop_error *error)
 {
@@ -317,7 +294,11 @@ open_listener(hoop_comm *comm, hp_client_options *options, hoop_error *error)
     if (result == HOOP_SUCCESS)
         result = hp_interface_choose(&o.local, wanted, &options->server, name, why, sizeof(why), error);
     if (result == HOOP_SUCCESS && comm->keys->mode == HP_MODE_NONE && !hp_addr_is_loopback(&o.local))
-        result = refuse_unauthenticated(&o.local, name, error);
+        /* on a network, a process that has read an unauthenticated connection could speak for a rank */
+        result = hp_err_set(error, HOOP_ERR_AUTH,
+                            "HOOP_SECURITY=none is allowed on loopback only, and this rank would listen on %s (%s): "
+                            "use HOOP_SECURITY=auth and a secret file, or unset HOOP_SOCKET_IFNAME",
+                            hp_addr_host(&o.local, text), name);
     if (result == HOOP_SUCCESS)
         result = hp_outward_advertised(&proxy, &comm->config, 0, error);
     if (result == HOOP_SUCCESS && !*wanted && !proxy.length)

@@ -1,12 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * join: bring-up. Settings and secret, the rendezvous server, an entry at the listener, links to the neighbours, READY,
- * GO.
+ * join: how a process gets into a ring (bootstrap.c, then join.c), and out of it (leave.c).
  */
 #ifndef HP_JOIN_H
 #define HP_JOIN_H
 
 #include "lib/comm.h"
+
+/* --- the processes of another launcher become a ring without hooprun --- */
+
+/*
+ * In comm->config, before the communicator joins, if no HOOP_RENDEZVOUS is set and a launcher has started several
+ * processes: each of them must call this, as often and in the same order. Waits for the others until the deadline (by
+ * hp_loop_now). In all other cases the settings stay as they are.
+ */
+hoop_result hp_bootstrap_run(hoop_comm *comm, uint64_t deadline, hoop_error *error);
+
+/* The communicator has joined, or failed: its settings hold no secret any more. */
+void hp_bootstrap_forget(hoop_comm *comm);
+
+/* --- bring-up: server, an entry at the listener, links to the neighbours, READY, GO --- */
 
 /* When bootstrap_timeout_ms is over, by hp_loop_now(); resolving names counts, too. */
 uint64_t hp_join_deadline(const hoop_comm *comm);
@@ -16,5 +29,19 @@ hoop_result hp_join_world(hoop_comm *comm, uint64_t deadline, hoop_error *error)
 
 /* A part of `parent`; comm->size is 0 afterwards when color was negative. */
 hoop_result hp_join_split(hoop_comm *comm, hoop_comm *parent, int color, int key, hoop_error *error);
+
+/* --- the end: operations in flight, LEAVE, the last bytes, the memory --- */
+
+/*
+ * Waits for operations in flight up to op_timeout_ms, then aborts them; sends LEAVE, and waits until the last bytes are
+ * delivered. Frees nothing. 0: another thread is stuck with the baton, and nothing was taken down.
+ */
+int hp_leave(hoop_comm *comm);
+
+/* A bring-up that failed here: reports to the server, so that the others need not wait for their own time-out. */
+void hp_leave_failed(hoop_comm *comm, const hoop_error *cause);
+
+/* Frees everything; the communicator must be quiet (no works, no driver). */
+void hp_leave_free(hoop_comm *comm);
 
 #endif

@@ -186,12 +186,6 @@ has_pmi(hp_launcher *l, hp_lookup_fn *lookup)
     return l->fd >= 0 && number_of(lookup, "PMI_RANK") == l->rank && number_of(lookup, "PMI_SIZE") == l->size;
 }
 
-static int
-has_pmix(const hp_launcher *l, hp_lookup_fn *lookup)
-{
-    return value_of(lookup, "PMIX_NAMESPACE") && number_of(lookup, "PMIX_RANK") == l->rank;
-}
-
 /* The texts that tell this start from all others, one behind the other. 0: nothing does. */
 static int
 name_job(hp_launcher *l, const known_launcher *r, const hp_launcher_settings *settings, hp_lookup_fn *lookup)
@@ -204,16 +198,6 @@ name_job(hp_launcher *l, const known_launcher *r, const hp_launcher_settings *se
         used += (size_t)snprintf(l->job + used, sizeof(l->job) - used, ", %s=%.40s", r->ids[i], value ? value : "");
     }
     return port || value_of(lookup, r->ids[0]);
-}
-
-static void
-choose_ports(hp_launcher *l, hp_lookup_fn *lookup)
-{
-    int port = number_of(lookup, "MASTER_PORT");
-    if (port < 1 || port > USHRT_MAX - HP_LAUNCHER_PORTS)
-        port = LOWEST_PORT + (int)(hp_hash_text(HP_HASH_START, l->job) % DERIVED_PORTS) - 1;
-    l->first = (uint16_t)(port + 1);
-    l->last = (uint16_t)(port + HP_LAUNCHER_PORTS);
 }
 
 /* The address that the user or the launcher gives, or the first host of Slurm's list. */
@@ -233,7 +217,7 @@ find_way(hp_launcher *l, const known_launcher *r, const hp_launcher_settings *se
     l->one_host = (local >= 0 && local == l->size) || number_of(lookup, r->hosts) == 1;
     if (r != &elastic && l->size && has_pmi(l, lookup))
         l->way = HP_BY_PMI;
-    else if (r != &elastic && has_pmix(l, lookup))
+    else if (r != &elastic && value_of(lookup, "PMIX_NAMESPACE") && number_of(lookup, "PMIX_RANK") == l->rank)
         l->way = HP_BY_PMIX;
     else if (!l->size)
         l->why_none = "set HOOP_SIZE";
@@ -243,8 +227,13 @@ find_way(hp_launcher *l, const known_launcher *r, const hp_launcher_settings *se
         l->why_none = "MASTER_PORT, which must differ from other jobs', is not set";
     else
         l->way = HP_BY_PORT;
-    if (l->way == HP_BY_PORT)
-        choose_ports(l, lookup);
+    if (l->way == HP_BY_PORT) {
+        int port = number_of(lookup, "MASTER_PORT");
+        if (port < 1 || port > USHRT_MAX - HP_LAUNCHER_PORTS)
+            port = LOWEST_PORT + (int)(hp_hash_text(HP_HASH_START, l->job) % DERIVED_PORTS) - 1;
+        l->first = (uint16_t)(port + 1);
+        l->last = (uint16_t)(port + HP_LAUNCHER_PORTS);
+    }
 }
 
 hoop_result

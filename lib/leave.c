@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * leave: see leave.h. A socket that closes with unread bytes resets its connection, and what was still to be sent is
+ * leave: the end of a membership; see join.h. A socket that closes with unread bytes resets its connection, and what was still to be sent is
  * lost although this rank has already returned success; so no socket is closed before the kernel has delivered
  * everything.
  */
-#include "lib/leave.h"
-
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "lib/attend.h"
+#include "lib/account.h"
+#include "lib/comm.h"
+#include "lib/entry.h"
 #include "lib/fault.h"
+#include "lib/join.h"
 #include "lib/links.h"
 #include "lib/messages.h"
-#include "lib/name.h"
 #include "lib/progress.h"
-#include "lib/recorder.h"
 #include "lib/registry.h"
 #include "lib/server_thread.h"
-#include "lib/vitals.h"
-#include "lib/work_pool.h"
+#include "lib/stats.h"
+#include "lib/works.h"
 
 #include <stdlib.h>
 
@@ -35,48 +34,6 @@ links_closed(hoop_comm *comm)
     for (const hp_peer *peer = comm->messages.first; peer; peer = peer->next)
         closed &= (!peer->in || hp_link_closed(peer->in)) & (!peer->out || hp_link_closed(peer->out));
     return closed;
-}
-
-/* The server has read LEAVE, or is not awaited any longer: a connection that was reset takes longer to be made again. */
-static int
-is_told(const hoop_comm *comm, uint64_t waited)
-{
-    return !comm->client || !hp_membership_is_leaving(hp_client_membership(comm->client)) ||
-           waited >= (hp_membership_is_away(hp_client_membership(comm->client)) ? LINGER_MS : ANSWER_MS) * HP_MS;
-}
-
-static void
-leave_peers(hoop_comm *comm)
-{
-    for (const hp_peer *peer = comm->messages.first; peer; peer = peer->next) {
-        if (peer->in)
-            hp_link_leave(peer->in);
-        if (peer->out)
-            hp_link_leave(peer->out);
-    }
-}
-
-/* The rank whose system has not taken all messages that were sent to it; NULL: there is none. */
-static const hp_peer *
-slow_peer(hoop_comm *comm)
-{
-    for (const hp_peer *peer = comm->messages.first; peer; peer = peer->next)
-        if (peer->out && !hp_link_closed(peer->out))
-            return peer;
-    return NULL;
-}
-
-/* A program that leaves messages unread has mostly forgotten a receive. */
-static void
-report_unread(const hoop_comm *comm)
-{
-    char me[96], peer[96], name[HP_NAME_PREFIX];
-    int rank = -1;
-    uint64_t unread = hp_messages_unread(comm, &rank);
-    if (unread && !atomic_load(&comm->fault.failed))
-        hp_log(HP_LOG_WARN, "%s%s leaves with %llu message%s unread, the first of them from %s",
-               hp_name_prefix(comm, name), hp_comm_name(comm, comm->rank, me), (unsigned long long)unread,
-               unread == 1 ? "" : "s", hp_comm_name(comm, rank, peer));
 }
 
 static void
@@ -99,8 +56,14 @@ drain(hoop_comm *comm)
     uint64_t after = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
     hp_stall_warning warning = {0};
     for (uint64_t now = began;; now = hp_now()) {
-        int closed = links_closed(comm) && is_told(comm, now - began);
-        const hp_peer *slow = atomic_load(&comm->fault.failed) ? NULL : slow_peer(comm);
+        /* The server has read LEAVE, or is not awaited any longer: a connection that was reset takes longer to be made again. */
+        int closed = links_closed(comm) &&
+                     (!comm->client || !hp_membership_is_leaving(hp_client_membership(comm->client)) ||
+                      now - began >=
+                          (hp_membership_is_away(hp_client_membership(comm->client)) ? LINGER_MS : ANSWER_MS) * HP_MS);
+        const hp_peer *slow = atomic_load(&comm->fault.failed) ? NULL : comm->messages.first;
+        while (slow && (!slow->out || hp_link_closed(slow->out))) /* that system has taken all messages sent to it */
+            slow = slow->next;
         if (slow ? limit && now - began >= limit : closed || now - began >= LINGER_MS * HP_MS) {
             if (slow)
                 warn_of(comm, slow, "that is lost", now - began);
@@ -112,22 +75,6 @@ drain(hoop_comm *comm)
     }
 }
 
-static void
-send_leave(hoop_comm *comm)
-{
-    comm->state = HP_COMM_CLOSED;
-    if (comm->client && !atomic_load(&comm->fault.failed))
-        hp_fault_await_server(comm); /* else it takes this rank for lost, and the others may wait for it */
-    hp_vitals_send(comm);
-    if (comm->client)
-        hp_client_leave(comm->client, comm->completed);
-    for (uint32_t c = 0; c < comm->channels; c++)
-        for (int i = 0; i < comm->channel[c]->links; i++)
-            hp_link_leave(comm->channel[c]->link[i]);
-    leave_peers(comm);
-    drain(comm);
-}
-
 /* 1: no operation is left: all are complete, or have ended by the communicator's error. */
 static int
 finish(hoop_comm *comm)
@@ -137,7 +84,7 @@ finish(hoop_comm *comm)
     char me[96];
     uint64_t most = atomic_load(&comm->fault.known) ? LINGER_MS * HP_MS : timeout;
     hp_waiter all = {.comm = comm};
-    if (hp_attend(&all, most ? hp_now() + most : HP_NEVER)) {
+    if (hp_entry_wait(&all, most ? hp_now() + most : HP_NEVER)) {
         int handled = !atomic_load(&comm->fault.known) || atomic_load(&comm->fault.failed);
         return handled ||
                hp_progress_abort(comm, &comm->fault.error); /* the stream watchdog's error, and no thread drives */
@@ -152,11 +99,33 @@ finish(hoop_comm *comm)
 int
 hp_leave(hoop_comm *comm)
 {
+    char me[96], peer[96], name[HP_NAME_PREFIX];
+    int rank = -1;
     if (!finish(comm))
         return 0;
     hp_progress_stop(comm);
-    report_unread(comm);
-    send_leave(comm);
+    /* A program that leaves messages unread has mostly forgotten a receive. */
+    uint64_t unread = hp_messages_unread(comm, &rank);
+    if (unread && !atomic_load(&comm->fault.failed))
+        hp_log(HP_LOG_WARN, "%s%s leaves with %llu message%s unread, the first of them from %s",
+               hp_name_prefix(comm, name), hp_comm_name(comm, comm->rank, me), (unsigned long long)unread,
+               unread == 1 ? "" : "s", hp_comm_name(comm, rank, peer));
+    comm->state = HP_COMM_CLOSED;
+    if (comm->client && !atomic_load(&comm->fault.failed))
+        hp_fault_await_server(comm); /* else it takes this rank for lost, and the others may wait for it */
+    hp_vitals_send(comm);
+    if (comm->client)
+        hp_client_leave(comm->client, comm->completed);
+    for (uint32_t c = 0; c < comm->channels; c++)
+        for (int i = 0; i < comm->channel[c]->links; i++)
+            hp_link_leave(comm->channel[c]->link[i]);
+    for (const hp_peer *at = comm->messages.first; at; at = at->next) {
+        if (at->in)
+            hp_link_leave(at->in);
+        if (at->out)
+            hp_link_leave(at->out);
+    }
+    drain(comm);
     return 1;
 }
 

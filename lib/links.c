@@ -29,7 +29,7 @@ link_for(hoop_comm *comm, const hp_hello *hello)
 {
     int distance = distance_from(comm, (int)hello->my_rank), c = hello->channel & ~HP_EXCHANGE_CHANNEL;
     if (hello->channel == HP_MESSAGE_CHANNEL)
-        return hp_messages_in(comm, (int)hello->my_rank);
+        return hp_messages_link(comm, (int)hello->my_rank, 0);
     return hello->channel & HP_EXCHANGE_CHANNEL ? hp_channel_from(comm->channel[c], distance)
                                                 : hp_channel_in(comm->channel[c], distance);
 }
@@ -42,15 +42,6 @@ has_place(const hoop_comm *comm, const hp_hello *hello)
         return hello->stripe == 0;
     return c < comm->channels &&
            hello->stripe < (hello->channel & HP_EXCHANGE_CHANNEL ? 1 : comm->channel[c]->o.stripes);
-}
-
-/* Of two ranks that exchange one dials: it must not be this one. Before any link is made for what a peer may send. */
-static int
-dials_wrongly(const hoop_comm *comm, const hp_hello *hello)
-{
-    int c = hello->channel & ~HP_EXCHANGE_CHANNEL;
-    return hello->channel != HP_MESSAGE_CHANNEL && (hello->channel & HP_EXCHANGE_CHANNEL) &&
-           hp_channel_dials(comm->channel[c], comm->size - distance_from(comm, (int)hello->my_rank));
 }
 
 hp_status
@@ -69,7 +60,11 @@ hp_links_judge(hoop_comm *comm, const hp_hello *hello)
         return HP_BAD_EPOCH;
     if (hello->your_rank != (uint32_t)comm->rank || hello->my_rank == hello->your_rank)
         return HP_BAD_RANK;
-    if (hello->my_rank >= (uint32_t)comm->size || !has_place(comm, hello) || dials_wrongly(comm, hello))
+    /* Of two ranks that exchange one dials: it must not be this one. Before any link is made for what a peer may send. */
+    int c = hello->channel & ~HP_EXCHANGE_CHANNEL;
+    if (hello->my_rank >= (uint32_t)comm->size || !has_place(comm, hello) ||
+        (hello->channel != HP_MESSAGE_CHANNEL && (hello->channel & HP_EXCHANGE_CHANNEL) &&
+         hp_channel_dials(comm->channel[c], comm->size - distance_from(comm, (int)hello->my_rank))))
         return HP_BAD_RANK;
     link = link_for(comm, hello);
     if (!link)
@@ -84,17 +79,12 @@ kick(void *arg)
     (void)arg; /* the driver runs the loop, and checks everything next */
 }
 
-/* Want of memory or descriptors on this rank is not the fault of the rank at the other end. */
-static int
-is_ours(const hoop_error *error)
-{
-    return error->code == HOOP_ERR_NO_MEMORY || error->code == HOOP_ERR_SYSTEM;
-}
-
 static void
 report_fault(hoop_comm *comm, hoop_error *error, const hp_link *link)
 {
-    error->rank = is_ours(error) ? comm->rank : link->peer;
+    /* Want of memory or descriptors on this rank is not the fault of the rank at the other end. */
+    int ours = error->code == HOOP_ERR_NO_MEMORY || error->code == HOOP_ERR_SYSTEM;
+    error->rank = ours ? comm->rank : link->peer;
     error->reporter = comm->rank;
     if (link->owner)
         error->sequence = HP_NO_OPERATION;
@@ -111,22 +101,6 @@ enum {
     SHM_MESSAGES = 2 << 20,
     SHM_LEAST = 64 << 10
 };
-
-/*
- * The bytes of a ring: enough to keep two processes busy, and few enough to stay in a cache, and for many ranks. That of a
- * message holds all that a rank may send ahead to one that computes, with heads. 0: TCP it is, because too many pairs of
- * ranks may send messages.
- */
-static uint32_t
-shm_bytes(const hoop_comm *comm, int channel)
-{
-    int many = comm->host_ranks > SHM_RANKS;
-    if (channel == HP_MESSAGE_CHANNEL)
-        return many ? 0 : SHM_MESSAGES;
-    if (channel & HP_EXCHANGE_CHANNEL)
-        return many ? SHM_LEAST : SHM_EXCHANGES;
-    return many ? SHM_LEAST : SHM_RING;
-}
 
 static int
 is_here(const hoop_comm *comm, int rank)
@@ -235,16 +209,6 @@ hp_links_receive(hoop_comm *comm)
 /* --- connections that are dialled --- */
 
 static void
-unlink_dialing(hoop_comm *comm, const hp_dialing *d)
-{
-    hp_dialing **at = &comm->dialing;
-    while (*at && *at != d)
-        at = &(*at)->next;
-    if (*at)
-        *at = d->next;
-}
-
-static void
 free_dialing(hp_dialing *d)
 {
     hp_race_free(d->race);
@@ -268,17 +232,31 @@ dialled(void *arg, const hp_dial_result *result)
         share(d->link, d->stripe, &d->shm);
     if (result->fd < 0 || attached != HOOP_SUCCESS)
         report_fault(comm, &error, d->link);
-    unlink_dialing(comm, d);
+    hp_dialing **at = &comm->dialing;
+    while (*at && *at != d)
+        at = &(*at)->next;
+    if (*at)
+        *at = d->next;
     free_dialing(d);
 }
 
-/* A host without memory for it is no fault: then TCP carries the data. */
+/*
+ * The bytes of a ring: enough to keep two processes busy, and few enough to stay in a cache, and for many ranks. That of a
+ * message holds all that a rank may send ahead to one that computes, with heads. TCP carries the data where too many pairs
+ * of ranks may send messages, and on a host without memory for it, which is no fault.
+ */
 static hp_shm *
 offer_shm(hoop_comm *comm, const hp_link *link, hp_hello *hello)
 {
-    uint32_t bytes = is_here(comm, link->peer) ? shm_bytes(comm, hello->channel) : 0;
-    hp_shm *shm = bytes ? hp_shm_new(hello, bytes, directions(link)) : NULL;
-    if (bytes && !shm && !comm->shm_told++)
+    int many = comm->host_ranks > SHM_RANKS, messages = hello->channel == HP_MESSAGE_CHANNEL;
+    uint32_t bytes = messages                               ? SHM_MESSAGES
+                     : many                                 ? SHM_LEAST
+                     : hello->channel & HP_EXCHANGE_CHANNEL ? SHM_EXCHANGES
+                                                            : SHM_RING;
+    if (!is_here(comm, link->peer) || (many && messages))
+        return NULL;
+    hp_shm *shm = hp_shm_new(hello, bytes, directions(link));
+    if (!shm && !comm->shm_told++)
         hp_log(HP_LOG_INFO, "no memory can be shared with the ranks of this host, so TCP is used: %s", strerror(errno));
     return shm;
 }

@@ -93,12 +93,6 @@ on_judge(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assign
     return HP_BAD_COMM;
 }
 
-static int
-same_connection(const hp_hello *a, const hp_hello *b)
-{
-    return a->my_rank == b->my_rank && a->channel == b->channel && a->stripe == b->stripe;
-}
-
 static void
 wake_driver(hp_listener_entry *entry)
 {
@@ -121,8 +115,9 @@ on_take(void *arg, hp_candidate *candidate)
         return 0;
     for (at = &entry->candidates; *at;) {
         hp_candidate *other = *at;
-        if (!same_connection(&other->handshake.hello, hello)) {
-            waiting += other->handshake.hello.my_rank == hello->my_rank;
+        const hp_hello *its = &other->handshake.hello;
+        if (its->my_rank != hello->my_rank || its->channel != hello->channel || its->stripe != hello->stripe) {
+            waiting += its->my_rank == hello->my_rank;
             at = &other->next;
             continue;
         }
@@ -222,33 +217,6 @@ open_listener(const hp_listener_options *options, int size, hoop_error *error)
     return listener;
 }
 
-static void
-close_if_empty(hp_listener *listener)
-{
-    hp_listener **at = &listeners;
-    if (listener->entries)
-        return;
-    while (*at != listener)
-        at = &(*at)->next;
-    *at = listener->next;
-    hp_acceptor_free(listener->acceptor);
-    free(listener);
-}
-
-static void
-add_entry(hp_listener_entry *entry, hp_listener *listener, const hp_addr *local)
-{
-    entry->listener = listener;
-    entry->addr = *local;
-    hp_addr_set_port(&entry->addr, hp_addr_port(hp_acceptor_addr(listener->acceptor)));
-    entry->next = listener->entries;
-    entry->link = &listener->entries;
-    if (entry->next)
-        entry->next->link = &entry->next;
-    listener->entries = entry;
-    expect(listener);
-}
-
 static hoop_result
 watch(hp_listener_entry *entry, hoop_error *error)
 {
@@ -273,20 +241,6 @@ find_rival(const hp_listener_options *options, const hp_keys *keys)
     return NULL;
 }
 
-static hoop_result
-refuse_rival(hp_listener_entry *rival, const hp_listener_options *options, hoop_error *error)
-{
-    atomic_store(&rival->rival, options->rank + 1);
-    hp_loop_wake(rival->loop);
-    hp_err_set(
-        error, HOOP_ERR_INVALID_USAGE,
-        "this process is rank %d of job %.63s already, and a thread of it asks to be rank %d: one process is one "
-        "rank; start a process for each rank",
-        rival->claimed, options->job, options->rank);
-    error->rank = options->rank;
-    return error->code;
-}
-
 hoop_result
 hp_listener_rival(const hp_listener_entry *entry, const char *job, hoop_error *error)
 {
@@ -308,7 +262,14 @@ hp_listener_join(hp_listener_entry *entry, const hp_listener_options *options, h
     hp_listener_lock();
     hp_listener_entry *rival = find_rival(options, keys);
     if (rival) {
-        refuse_rival(rival, options, error);
+        atomic_store(&rival->rival, options->rank + 1);
+        hp_loop_wake(rival->loop);
+        hp_err_set(
+            error, HOOP_ERR_INVALID_USAGE,
+            "this process is rank %d of job %.63s already, and a thread of it asks to be rank %d: one process is "
+            "one rank; start a process for each rank",
+            rival->claimed, options->job, options->rank);
+        error->rank = options->rank;
         hp_listener_unlock();
         return error->code;
     }
@@ -323,8 +284,17 @@ hp_listener_join(hp_listener_entry *entry, const hp_listener_options *options, h
     entry->per_rank = options->per_rank;
     entry->claimed = options->rank;
     entry->server = options->server;
-    if (listener)
-        add_entry(entry, listener, &options->local);
+    if (listener) {
+        entry->listener = listener;
+        entry->addr = options->local;
+        hp_addr_set_port(&entry->addr, hp_addr_port(hp_acceptor_addr(listener->acceptor)));
+        entry->next = listener->entries;
+        entry->link = &listener->entries;
+        if (entry->next)
+            entry->next->link = &entry->next;
+        listener->entries = entry;
+        expect(listener);
+    }
     hp_listener_unlock();
     if (!listener)
         return error->code;
@@ -408,9 +378,16 @@ hp_listener_leave(hp_listener_entry *entry)
     if (entry->next)
         entry->next->link = entry->link;
     forget(entry);
-    if (listener->entries)
+    if (listener->entries) {
         expect(listener);
-    close_if_empty(listener);
+    } else {
+        hp_listener **at = &listeners;
+        while (*at != listener)
+            at = &(*at)->next;
+        *at = listener->next;
+        hp_acceptor_free(listener->acceptor);
+        free(listener);
+    }
     hp_listener_unlock();
     free_candidates(entry->candidates);
     *entry = (hp_listener_entry){0};

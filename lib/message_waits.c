@@ -5,24 +5,14 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "lib/comm.h"
 #include "lib/messages.h"
-#include "lib/name.h"
 
 #include <stdio.h>
 
 enum { LOOK_MS = 500 }; /* a receive that has waited so long needs a connection to see its peer end */
 
 /* --- who waits --- */
-
-static void
-note_activity(hp_peer *peer, uint64_t now)
-{
-    uint64_t activity = peer->finished + (peer->in ? peer->in->bytes : 0) + (peer->out ? peer->out->bytes : 0);
-    if (peer->unfinished && activity == peer->activity)
-        return;
-    peer->moved_at = now;
-    peer->activity = peer->unfinished ? activity : UINT64_MAX; /* the next message's time begins with its first poll */
-}
 
 static uint64_t
 moved_at(const hoop_comm *comm, const hp_peer *peer)
@@ -177,25 +167,19 @@ open_in(const hp_peer *peer)
 
 /*
  * A rank that only receives has no connection that would tell it of the peer's end, where the peer has sent nothing
- * yet. So it opens its own.
+ * yet. So it opens its own; for a receive from any rank, to all others.
  */
 static void
-look_at(hoop_comm *comm, int rank)
+look(hoop_comm *comm, const hp_peer *waits, uint64_t now)
 {
-    const hp_peer *peer = peer_of(comm, rank);
-    if (rank != comm->rank && !(peer && (open_in(peer) || peer->out)))
-        hp_messages_out(comm, rank);
-}
-
-/* Of a receive from any rank these are all others. */
-static void
-look(hoop_comm *comm, const hp_peer *peer, uint64_t now)
-{
-    int any = peer == comm->messages.anyone;
-    if (!peer->unfinished || now - peer->moved_at <= LOOK_MS * HP_MS)
+    int any = waits == comm->messages.anyone, first = any ? 0 : waits->pair.peer, last = any ? comm->size - 1 : first;
+    if (!waits->unfinished || now - waits->moved_at <= LOOK_MS * HP_MS)
         return;
-    for (int rank = any ? 0 : peer->pair.peer; rank < (any ? comm->size : peer->pair.peer + 1); rank++)
-        look_at(comm, rank);
+    for (int rank = first; rank <= last; rank++) {
+        const hp_peer *peer = peer_of(comm, rank);
+        if (rank != comm->rank && !(peer && (open_in(peer) || peer->out)))
+            hp_messages_link(comm, rank, 1);
+    }
 }
 
 void
@@ -206,7 +190,11 @@ hp_message_waits_poll(hoop_comm *comm, uint64_t now)
     if (!comm->messages.first)
         return;
     for (hp_peer *peer = comm->messages.first; peer; peer = peer->next) {
-        note_activity(peer, now);
+        uint64_t activity = peer->finished + (peer->in ? peer->in->bytes : 0) + (peer->out ? peer->out->bytes : 0);
+        if (!peer->unfinished || activity != peer->activity) {
+            peer->moved_at = now;
+            peer->activity = peer->unfinished ? activity : UINT64_MAX; /* the next message begins with its first poll */
+        }
         look(comm, peer, now);
     }
     hp_stall_warning *warning = &comm->messages.warning;
@@ -274,15 +262,6 @@ ended(const hoop_comm *comm, int rank)
     return any_ended(comm, rank);
 }
 
-static int
-is_absent(const hoop_comm *comm, int rank)
-{
-    for (const hp_dialing *d = comm->dialing; d; d = d->next)
-        if (d->link->owner && d->link->peer == rank && hp_race_absent_since(d->race))
-            return 1;
-    return 0;
-}
-
 /* A receive from any rank ends when another rank is lost, or when all others have left. */
 static const hp_link *
 nobody_sends(const hoop_comm *comm)
@@ -293,7 +272,10 @@ nobody_sends(const hoop_comm *comm)
         const hp_link *link = rank == comm->rank ? NULL : ended(comm, rank);
         if (link && link->state == HP_LINK_LOST)
             return link;
-        left += link || (rank != comm->rank && is_absent(comm, rank));
+        const hp_dialing *d = link || rank == comm->rank ? NULL : comm->dialing;
+        while (d && !(d->link->owner && d->link->peer == rank && hp_race_absent_since(d->race)))
+            d = d->next;
+        left += link || d;
         last = link ? link : last;
     }
     return left == comm->size - 1 ? last : NULL;

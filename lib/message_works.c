@@ -2,8 +2,55 @@
 /* message_works: see message_works.h. */
 #include "lib/message_works.h"
 
-#include "lib/ops.h"
-#include "lib/work_pool.h"
+#include "lib/works.h"
+
+/* --- until a message may start --- */
+
+void
+hp_held_add(hoop_comm *comm, hp_message *message)
+{
+    message->held = 1;
+    hp_message_append(&comm->messages.held, message);
+}
+
+static int
+are_alike(const hp_message *a, const hp_message *b)
+{
+    int same = a->peer == b->peer || a->peer == HOOP_ANY_RANK || b->peer == HOOP_ANY_RANK;
+    return same && a->sending == b->sending && a->call.kind == b->call.kind && a->call.root == b->call.root;
+}
+
+/* Whether a message of the queue must start before this one. */
+static int
+has_alike(const hp_message_queue *queue, const hp_message *message)
+{
+    const hp_message *before = queue->first;
+    while (before && !are_alike(before, message))
+        before = before->next;
+    return before != NULL;
+}
+
+void
+hp_held_release(hoop_comm *comm, hp_message_queue *ready)
+{
+    hp_message_queue left = {0}, *held = &comm->messages.held;
+    while (held->first) {
+        hp_message *message = hp_message_pop(held);
+        hoop_work *work = message->owner;
+        int reached = hp_work_is_reached(work, comm->channel[0]->queue[work->device]);
+        message->held = !reached || has_alike(&left, message);
+        hp_message_append(message->held ? &left : ready, message);
+    }
+    *held = left;
+}
+
+int
+hp_held_await_stream(const hoop_comm *comm)
+{
+    return comm->messages.held.first != NULL;
+}
+
+/* --- until all of a work are complete --- */
 
 void
 hp_message_works_add(hoop_comm *comm, hoop_work *work)
@@ -20,24 +67,18 @@ hp_message_works_add(hoop_comm *comm, hoop_work *work)
     m->running_last = work;
 }
 
-static void
-take(hp_messages *m, const hoop_work *work)
-{
-    if (work->next)
-        work->next->previous = work->previous;
-    else
-        m->running_last = work->previous;
-    if (work->previous)
-        work->previous->next = work->next;
-    else
-        m->running = work->next;
-}
-
 /* A group's collectives and messages are one work for its caller. */
 static void
 complete(hoop_comm *comm, hoop_work *work, hoop_result result)
 {
-    take(&comm->messages, work);
+    if (work->next)
+        work->next->previous = work->previous;
+    else
+        comm->messages.running_last = work->previous;
+    if (work->previous)
+        work->previous->next = work->next;
+    else
+        comm->messages.running = work->next;
     if (work->after) {
         comm->messages.joining--;
         hp_work_pool_give(comm, work->after);

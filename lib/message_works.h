@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* message_works: the works that consist of messages, from their start until they are complete. Baton holder only. */
+/*
+ * message_works: the works that consist of messages, from their call until they are complete. A message that was called
+ * is held while a caller's stream is on its way to it. Those that are held start in any order, but those with the same
+ * peer, or any, direction and tag in the order of their calls. Baton holder only.
+ */
 #ifndef HP_MESSAGE_WORKS_H
 #define HP_MESSAGE_WORKS_H
 
@@ -16,5 +20,13 @@ int hp_message_works_join(hoop_comm *comm);
 
 /* Completes all with the communicator's error. */
 void hp_message_works_fail(hoop_comm *comm);
+
+void hp_held_add(hoop_comm *comm, hp_message *message);
+
+/* Moves those that may start now to the end of `ready`. What is left waits for a stream. */
+void hp_held_release(hoop_comm *comm, hp_message_queue *ready);
+
+/* Whether the driver has to look at callers' streams again soon: no descriptor announces that they have come. */
+int hp_held_await_stream(const hoop_comm *comm);
 
 #endif

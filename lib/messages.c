@@ -4,10 +4,9 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "lib/held.h"
+#include "lib/account.h"
+#include "lib/devices.h"
 #include "lib/message_works.h"
-#include "lib/recorder.h"
-#include "lib/staging.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -85,8 +84,8 @@ anyone(hoop_comm *comm)
     return m->anyone;
 }
 
-static hp_link *
-link_of(hoop_comm *comm, int rank, int sending)
+hp_link *
+hp_messages_link(hoop_comm *comm, int rank, int sending)
 {
     hp_peer *peer = peer_of(comm, rank);
     hp_link **link = !peer ? NULL : sending ? &peer->out : &peer->in;
@@ -100,18 +99,6 @@ link_of(hoop_comm *comm, int rank, int sending)
     (*link)->owner = &peer->owner;
     comm->messages.links_wanted += sending;
     return *link;
-}
-
-hp_link *
-hp_messages_in(hoop_comm *comm, int rank)
-{
-    return link_of(comm, rank, 0);
-}
-
-hp_link *
-hp_messages_out(hoop_comm *comm, int rank)
-{
-    return link_of(comm, rank, 1);
 }
 
 /* --- starting --- */
@@ -131,7 +118,7 @@ settle(hoop_comm *comm)
 {
     hp_message_queue *settling = &comm->messages.settling;
     int settled = 0;
-    for (; settling->first && hp_staging_done(comm, settling->first->ticket); settled = 1) {
+    for (; settling->first && hp_devices_done(comm, settling->first->ticket); settled = 1) {
         hp_message *receive = hp_message_pop(settling);
         hp_peer *peer = comm->messages.peer[receive->peer];
         if (receive->arrival)
@@ -147,24 +134,13 @@ deliver(hp_peer *peer, hp_message *receive, hp_arrival *arrival)
 {
     if (receive->on_device) {
         settle_later(peer, receive, arrival,
-                     hp_staging_copy(peer->comm, &receive->call, receive->data, arrival->data, receive->bytes));
+                     hp_devices_copy(peer->comm, &receive->call, receive->data, arrival->data, receive->bytes));
         return;
     }
     if (receive->bytes > 0)
         memcpy(receive->data, arrival->data, receive->bytes);
     hp_pair_read(&peer->pair, receive, arrival);
     hp_message_works_finish(peer, receive);
-}
-
-static void
-start_receive(hp_peer *peer, hp_message *message)
-{
-    hp_arrival *arrival;
-    hoop_error error;
-    if (hp_pair_receive(&peer->pair, message, &arrival, &error) != HOOP_SUCCESS)
-        fail(peer->comm, &error, message->peer);
-    else if (arrival)
-        deliver(peer, message, arrival);
 }
 
 /* Whose message this receive from any rank takes: of those that are here, the one that this rank has read first. */
@@ -199,17 +175,21 @@ static void
 start_message(hoop_comm *comm, hp_message *message)
 {
     hp_peer *peer = message->peer == HOOP_ANY_RANK ? sender_for(comm, message) : peer_of(comm, message->peer);
-    if (!peer || (message->sending && message->peer != comm->rank && !hp_messages_out(comm, message->peer))) {
+    if (!peer || (message->sending && message->peer != comm->rank && !hp_messages_link(comm, message->peer, 1))) {
         out_of_memory(comm, message->peer);
         return;
     }
+    hp_arrival *arrival;
+    hoop_error error;
     peer->unfinished++;
     if (message->sending)
         hp_pair_send(&peer->pair, message);
     else if (peer == comm->messages.anyone)
         hp_pair_receive_any(&comm->messages.any, message);
-    else
-        start_receive(peer, message);
+    else if (hp_pair_receive(&peer->pair, message, &arrival, &error) != HOOP_SUCCESS)
+        fail(comm, &error, message->peer);
+    else if (arrival)
+        deliver(peer, message, arrival);
 }
 
 /* Starts those that no stream holds; the last one of a work may complete it. */
@@ -259,19 +239,6 @@ place_of(const hp_peer *peer)
     return landing->arrival ? landing->arrival->data : NULL;
 }
 
-/* A slice has come into a room: it goes on into the GPU's memory. */
-static void
-copy_in(hp_peer *peer, const hp_landing *landing)
-{
-    hp_message *receive = landing->message;
-    peer->room->ticket =
-        hp_staging_copy(peer->comm, &receive->call, receive->data + landing->at, peer->room->memory, landing->bytes);
-    if (receive->moved == receive->bytes)
-        settle_later(peer, receive, NULL, peer->room->ticket);
-    peer->room->held = 0;
-    peer->room = NULL;
-}
-
 static void
 landed(hp_peer *peer)
 {
@@ -281,9 +248,16 @@ landed(hp_peer *peer)
         hp_work_moved(landing.message->owner, hp_recorder_clock(peer->comm));
     if (landing.message && landing.arrival)
         deliver(peer, landing.message, landing.arrival);
-    else if (landing.message && peer->room)
-        copy_in(peer, &landing);
-    else if (landing.message && landing.message->moved == landing.message->bytes)
+    else if (landing.message && peer->room) {
+        /* A slice has come into a room: it goes on into the GPU's memory. */
+        hp_message *receive = landing.message;
+        peer->room->ticket =
+            hp_devices_copy(peer->comm, &receive->call, receive->data + landing.at, peer->room->memory, landing.bytes);
+        if (receive->moved == receive->bytes)
+            settle_later(peer, receive, NULL, peer->room->ticket);
+        peer->room->held = 0;
+        peer->room = NULL;
+    } else if (landing.message && landing.message->moved == landing.message->bytes)
         hp_message_works_finish(peer, landing.message);
 }
 
@@ -294,7 +268,7 @@ frame_comes(void *arg, const hp_frame *frame, hoop_error *error)
     hp_peer *peer = arg;
     const hp_message *cleared = hp_pair_cleared(&peer->pair, frame->sequence);
     if (cleared && cleared->on_device) {
-        peer->room = hp_staging_take(peer->comm, 0);
+        peer->room = hp_devices_take(peer->comm, 0);
         if (!peer->room)
             return HOOP_SUCCESS;
     }
@@ -347,25 +321,22 @@ transit_of(hp_peer *peer, uint64_t number)
     return &peer->transit[number % HP_MESSAGE_POSTS];
 }
 
-/* A short message's bytes are copied here, where they may stay until the peer takes them from the connection. */
+/*
+ * A long message's slices take a room, which is free again soon: the peer has posted their receive. A short message's bytes
+ * are copied where they may stay until the peer takes them from the connection.
+ */
 static uint8_t *
-place_ahead(hp_peer *peer)
+place_outside(hp_peer *peer, hp_transit *transit)
 {
+    if (transit->piece.message->bytes > HP_EAGER_MOST) {
+        transit->room = hp_devices_take(peer->comm, 1);
+        return transit->room ? transit->room->memory : NULL;
+    }
     if (!peer->ahead)
         peer->ahead = hp_alloc(HP_MESSAGE_POSTS, HP_EAGER_MOST);
     if (!peer->ahead)
         out_of_memory(peer->comm, peer->pair.peer);
     return peer->ahead ? peer->ahead + peer->staged % HP_MESSAGE_POSTS * HP_EAGER_MOST : NULL;
-}
-
-/* A long message's slices take a room, which is free again soon: the peer has posted their receive. */
-static uint8_t *
-place_outside(hp_peer *peer, hp_transit *transit)
-{
-    if (transit->piece.message->bytes <= HP_EAGER_MOST)
-        return place_ahead(peer);
-    transit->room = hp_staging_take(peer->comm, 1);
-    return transit->room ? transit->room->memory : NULL;
 }
 
 /* Finds where the piece is sent from, and lets the GPU copy it there if need be. 0: not now. */
@@ -380,18 +351,9 @@ stage(hp_peer *peer)
     if (copies && !transit->data)
         return 0;
     if (copies)
-        transit->ticket = hp_staging_copy(peer->comm, &piece->message->call, transit->data, from, piece->bytes);
+        transit->ticket = hp_devices_copy(peer->comm, &piece->message->call, transit->data, from, piece->bytes);
     peer->staged++;
     return 1;
-}
-
-static void
-post_frame(hp_peer *peer, const hp_transit *transit)
-{
-    hp_frame frame = hp_pair_frame(&peer->pair, &transit->piece);
-    if (hp_config_number(&peer->comm->config, HP_SET_checksum) == 1)
-        frame.flags |= HP_FRAME_PAYLOAD_CRC;
-    hp_link_post(peer->out, &frame, transit->data, transit->piece.bytes);
 }
 
 /*
@@ -417,8 +379,14 @@ post_frames(hp_peer *peer)
         *transit_of(peer, peer->taken++) = (hp_transit){.piece = piece};
     while (peer->staged < peer->taken && stage(peer))
         ;
-    while (peer->out->posted < peer->staged && hp_staging_done(peer->comm, transit_of(peer, peer->out->posted)->ticket))
-        post_frame(peer, transit_of(peer, peer->out->posted));
+    while (peer->out->posted < peer->staged &&
+           hp_devices_done(peer->comm, transit_of(peer, peer->out->posted)->ticket)) {
+        const hp_transit *transit = transit_of(peer, peer->out->posted);
+        hp_frame frame = hp_pair_frame(&peer->pair, &transit->piece);
+        if (hp_config_number(&peer->comm->config, HP_SET_checksum) == 1)
+            frame.flags |= HP_FRAME_PAYLOAD_CRC;
+        hp_link_post(peer->out, &frame, transit->data, transit->piece.bytes);
+    }
 }
 
 static void
@@ -458,7 +426,7 @@ copy_over(hp_peer *peer, const hp_piece *piece)
     if (piece->bytes == 0)
         return 0;
     if (send->on_device || (receive && receive->on_device))
-        return hp_staging_copy(peer->comm, &send->call, place_of(peer), send->data + piece->at, piece->bytes);
+        return hp_devices_copy(peer->comm, &send->call, place_of(peer), send->data + piece->at, piece->bytes);
     memcpy(place_of(peer), send->data + piece->at, piece->bytes);
     return 0;
 }
@@ -489,7 +457,7 @@ move_piece(hp_peer *peer)
         pass_on(peer, &piece);
         return 1;
     }
-    if (!hp_staging_done(peer->comm, transit_of(peer, peer->sent)->ticket))
+    if (!hp_devices_done(peer->comm, transit_of(peer, peer->sent)->ticket))
         return 0;
     landed(peer);
     sent(peer);

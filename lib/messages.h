@@ -18,9 +18,8 @@ int hp_messages_move(hoop_comm *comm);
 /* Before the driver sleeps. */
 void hp_messages_arm(hoop_comm *comm);
 
-/* The link on which a rank's messages come, or go to it, made if need be; NULL when memory runs out. */
-hp_link *hp_messages_in(hoop_comm *comm, int rank);
-hp_link *hp_messages_out(hoop_comm *comm, int rank);
+/* The link on which a rank's messages come, or go to it (1), made if need be; NULL when memory runs out. */
+hp_link *hp_messages_link(hoop_comm *comm, int rank, int sending);
 
 /* Messages that have come and that nobody has received: how many, and the oldest's sender in *rank. */
 uint64_t hp_messages_unread(const hoop_comm *comm, int *rank);

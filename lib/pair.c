@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* pair: see pair.h. The peer may send anything: a frame or credit that the state does not allow is refused. */
+/*
+ * pair: see pair.h. The peer may send anything: a frame or credit that the state does not allow is refused. Memory of
+ * arrivals is kept by its size, and as much as may be in use: before more is allocated, free memory of other sizes goes
+ * back.
+ */
 #include "lib/pair.h"
 
 #include "base/dtype.h"
@@ -9,7 +13,94 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* --- memory of messages that came before their receive --- */
+
+enum { KEEP_BYTES = HP_EAGER_ROOM + HP_EAGER_ROOM / HP_EAGER_LEAST * sizeof(hp_arrival) };
+
+uint32_t
+hp_arrival_cost(uint64_t bytes)
+{
+    uint32_t cost = HP_EAGER_LEAST;
+    while (cost < bytes)
+        cost *= 2;
+    return cost;
+}
+
+static int
+class_of(uint32_t cost)
+{
+    int class = 0;
+    for (uint32_t least = HP_EAGER_LEAST; cost >= least; least *= 2)
+        class ++;
+    return class;
+}
+
+static void
+let_go(hp_arrivals *a, hp_arrival *arrival)
+{
+    a->allocated -= sizeof(*arrival) + arrival->cost;
+    free(arrival);
+}
+
+static void
+let_go_free(hp_arrivals *a, uint64_t bytes)
+{
+    for (int i = 0; i < HP_EAGER_CLASSES; i++)
+        while (a->free[i] && a->allocated + bytes > KEEP_BYTES) {
+            hp_arrival *arrival = a->free[i];
+            a->free[i] = arrival->next_free;
+            let_go(a, arrival);
+        }
+}
+
+hp_arrival *
+hp_arrivals_take(hp_arrivals *a, uint32_t cost)
+{
+    int class = class_of(cost);
+    hp_arrival *arrival = a->free[class];
+    if (arrival) {
+        a->free[class] = arrival->next_free;
+    } else {
+        let_go_free(a, sizeof(*arrival) + cost);
+        arrival = hp_alloc(1, sizeof(*arrival) + cost);
+        if (!arrival)
+            return NULL;
+        a->allocated += sizeof(*arrival) + cost;
+    }
+    arrival->receive = NULL;
+    arrival->here = 0;
+    arrival->cost = cost;
+    a->unread += cost;
+    a->offers += cost == 0;
+    return arrival;
+}
+
+void
+hp_arrivals_give(hp_arrivals *a, hp_arrival *arrival)
+{
+    int class = class_of(arrival->cost);
+    a->unread -= arrival->cost;
+    a->offers -= arrival->cost == 0;
+    arrival->next_free = a->free[class];
+    a->free[class] = arrival;
+    let_go_free(a, 0);
+}
+
+void
+hp_arrivals_free(hp_arrivals *a)
+{
+    for (int i = 0; i < HP_EAGER_CLASSES; i++)
+        while (a->free[i]) {
+            hp_arrival *arrival = a->free[i];
+            a->free[i] = arrival->next_free;
+            let_go(a, arrival);
+        }
+}
+
+/* --- a pair of ranks --- */
 
 void
 hp_pair_init(hp_pair *p, int self, int peer, uint32_t epoch, uint32_t slice_bytes)
@@ -199,21 +290,15 @@ mismatch(const hp_pair *p, const hp_call *theirs, const hp_message *receive, hoo
                       hp_message_print(receive, receive->peer < 0 ? "any rank" : peer, awaited, sizeof(awaited)));
 }
 
-/* A message may be shorter than its receive, which fills the start of its buffer; the blocks of an alltoallv may not. */
-static int
-fits(const hp_call *call, const hp_call *receive)
-{
-    hp_call same = *receive;
-    if (call->kind == HP_SEND && call->count < receive->count)
-        same.count = call->count;
-    return hp_call_equal(call, &same);
-}
-
 /* The receive of this message has been found: from now on it is of the message's length. */
 static hoop_result
 pair_up(const hp_pair *p, hp_message *receive, const hp_call *call, uint64_t number, hoop_error *error)
 {
-    if (!fits(call, &receive->call))
+    /* A message may be shorter than its receive, which fills the start of its buffer; the blocks of an alltoallv may not. */
+    hp_call same = receive->call;
+    if (call->kind == HP_SEND && call->count < receive->call.count)
+        same.count = call->count;
+    if (!hp_call_equal(call, &same))
         return mismatch(p, call, receive, error);
     receive->number = number;
     receive->peer = p->peer;
@@ -366,16 +451,6 @@ hp_pair_head(hp_pair *p, const hp_frame *frame, hoop_error *error)
     return go_on(p, frame, error);
 }
 
-static void
-close_cleared(hp_pair *p, const hp_message *message)
-{
-    for (int i = 0; i < p->cleared_n; i++)
-        if (p->cleared[i] == message) {
-            p->cleared[i] = p->cleared[--p->cleared_n];
-            return;
-        }
-}
-
 hp_landing
 hp_pair_landed(hp_pair *p)
 {
@@ -386,8 +461,9 @@ hp_pair_landed(hp_pair *p)
         landing.message = landing.arrival->receive;
     } else if (landing.message) {
         landing.message->moved += landing.bytes;
-        if (landing.message->moved == landing.message->bytes)
-            close_cleared(p, landing.message);
+        for (int i = 0; i < p->cleared_n && landing.message->moved == landing.message->bytes; i++)
+            if (p->cleared[i] == landing.message)
+                p->cleared[i] = p->cleared[--p->cleared_n];
     }
     return landing;
 }

@@ -70,21 +70,6 @@ hp_heartbeats_make(hp_heartbeats *t, const hp_report *report, uint64_t completed
     freshen(t, self);
 }
 
-static void
-note(hp_heartbeats *t, int rank, const hp_witness *received, uint64_t now)
-{
-    hp_witness *w = &t->of[rank];
-    const hp_report *r = &received->report, *before = &w->report;
-    int known =
-        w->last_seen && now - w->last_seen <= GAP_MS * HP_MS; /* a rank's first heartbeat does not show when it moved */
-    if (known && (received->in_op != w->in_op || received->completed > w->completed || r->sequence > before->sequence ||
-                  r->step > before->step || r->bytes > before->bytes))
-        t->moved = now;
-    *w = *received;
-    w->last_seen = now;
-    freshen(t, rank);
-}
-
 static int
 receive_one(hp_heartbeats *t, const uint8_t *in, uint64_t now)
 {
@@ -104,7 +89,16 @@ receive_one(hp_heartbeats *t, const uint8_t *in, uint64_t now)
     t->alone[rank] = (uint8_t)alone;
     if (alone)
         t->asked = now;
-    note(t, (int)rank, &received, now);
+    hp_witness *w = &t->of[rank];
+    const hp_report *r = &received.report, *before = &w->report;
+    /* a rank's first heartbeat does not show when it moved */
+    int known = w->last_seen && now - w->last_seen <= GAP_MS * HP_MS;
+    if (known && (received.in_op != w->in_op || received.completed > w->completed || r->sequence > before->sequence ||
+                  r->step > before->step || r->bytes > before->bytes))
+        t->moved = now;
+    *w = received;
+    w->last_seen = now;
+    freshen(t, (int)rank);
     return 1;
 }
 
@@ -117,20 +111,6 @@ hp_heartbeats_receive(hp_heartbeats *t, const uint8_t *in, size_t n, uint64_t no
         if (!receive_one(t, in, now))
             return 0;
     return 1;
-}
-
-static void
-put_one(const hp_heartbeats *t, int rank, uint8_t *out)
-{
-    const hp_witness *w = &t->of[rank];
-    hp_put32(out, (uint32_t)rank);
-    hp_put32(out + 4, (uint32_t)(w->in_op ? w->report.awaited.rank : -1));
-    hp_put32(out + 8, t->alone[rank]);
-    hp_put64(out + 12, t->number[rank]);
-    hp_put64(out + 20, w->in_op ? w->report.sequence : 0);
-    hp_put64(out + 28, w->completed);
-    hp_put64(out + 36, w->report.step);
-    hp_put64(out + 44, w->report.bytes);
 }
 
 static int
@@ -156,7 +136,15 @@ hp_heartbeats_put(hp_heartbeats *t, int to, uint8_t out[HP_HEARTBEATS_BYTES])
         int rank = rank_at(t, t->put);
         if (!t->fresh[rank])
             continue;
-        put_one(t, rank, out + used);
+        const hp_witness *w = &t->of[rank];
+        hp_put32(out + used, (uint32_t)rank);
+        hp_put32(out + used + 4, (uint32_t)(w->in_op ? w->report.awaited.rank : -1));
+        hp_put32(out + used + 8, t->alone[rank]);
+        hp_put64(out + used + 12, t->number[rank]);
+        hp_put64(out + used + 20, w->in_op ? w->report.sequence : 0);
+        hp_put64(out + used + 28, w->completed);
+        hp_put64(out + used + 36, w->report.step);
+        hp_put64(out + used + 44, w->report.bytes);
         used += HP_HEARTBEAT_BYTES;
     }
     return used;

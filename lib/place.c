@@ -195,18 +195,6 @@ place_reduce(hp_placement *p, const hp_step *step, const hp_place_options *o)
     add(p, task);
 }
 
-static void
-place_pass(hp_placement *p, const hp_step *step, int direct)
-{
-    int copies = (step->flags & HP_STEP_COPY) != 0;
-    p->recv = copies && direct ? out_at(step) : slot;
-    p->forward = 1;
-    if (step->flags & HP_STEP_SEND)
-        p->send = p->recv;
-    if (copies && !direct)
-        add(p, copy(slot, out_at(step), step->recv_count));
-}
-
 /* Alltoall: one block arrives while another leaves. */
 static void
 place_exchange(hp_placement *p, const hp_step *step, const hp_place_options *o, int direct)
@@ -289,8 +277,15 @@ hp_place(const hp_plan *plan, const hp_step *step, const hp_place_options *o)
         place_load(&p, step, o, direct);
     else if (receives && (step->flags & HP_STEP_REDUCE))
         place_reduce(&p, step, o);
-    else if (receives)
-        place_pass(&p, step, direct);
+    else if (receives) {
+        int copies = (step->flags & HP_STEP_COPY) != 0;
+        p.recv = copies && direct ? out_at(step) : slot;
+        p.forward = 1;
+        if (step->flags & HP_STEP_SEND)
+            p.send = p.recv;
+        if (copies && !direct)
+            add(&p, copy(slot, out_at(step), step->recv_count));
+    }
     if ((step->flags & HP_STEP_OWN) && (plan->normalize || !o->in_place))
         add(&p, own(plan, step));
     return p;

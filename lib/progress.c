@@ -6,24 +6,21 @@
 #include "base/err.h"
 #include "base/processors.h"
 #include "base/thread.h"
+#include "lib/account.h"
 #include "lib/baton.h"
-#include "lib/callback.h"
 #include "lib/devices.h"
 #include "lib/fault.h"
-#include "lib/inbox.h"
-#include "lib/recorder.h"
 #include "lib/reports.h"
 #include "lib/round.h"
 #include "lib/spin.h"
 #include "lib/standby.h"
-#include "lib/stream_watchdog.h"
-#include "lib/vitals.h"
+#include "lib/stats.h"
+#include "lib/works.h"
 
 #include <errno.h>
 #include <sched.h>
-#include <time.h>
 
-enum { STUCK_POLLS = 5000 }; /* polls, a millisecond apart, without a heartbeat of the driver */
+enum { STUCK_POLLS = 20, POLL_MS = 250, REPORT_MS = 100 }; /* so many polls without a heartbeat of the driver */
 
 #define STUCK (5 * HP_SEC) /* how long a call waits for the baton where the holder may be stuck */
 
@@ -51,29 +48,22 @@ hp_progress_set_spin(hoop_comm *comm)
 
 static void start_thread(hoop_comm *comm);
 
-/* Whether the connections are driven although no work is outstanding: 1 from now on, 0 no longer. */
-static void
-set_reconnecting(hoop_comm *comm, int on)
-{
-    hp_driver *d = &comm->driver;
-    if (atomic_load(&d->reconnecting) == on)
-        return;
-    pthread_mutex_lock(&d->mutex);
-    atomic_store(&d->reconnecting, on);
-    if (on && !d->has_thread && !d->manual)
-        start_thread(comm);
-    hp_standby_wake(comm);
-    pthread_mutex_unlock(&d->mutex);
-}
-
 /* hp_round_idle, and after it the control connection: while it is being made again, it has to be driven. */
 static int
 poll_round(hoop_comm *comm, uint64_t now)
 {
+    hp_driver *d = &comm->driver;
     int received = hp_round_idle(comm, now);
     int away =
         comm->client && !atomic_load(&comm->fault.failed) && hp_membership_is_away(hp_client_membership(comm->client));
-    set_reconnecting(comm, away);
+    if (atomic_load(&d->reconnecting) == away)
+        return received;
+    pthread_mutex_lock(&d->mutex);
+    atomic_store(&d->reconnecting, away);
+    if (away && !d->has_thread && !d->manual)
+        start_thread(comm);
+    hp_standby_wake(comm);
+    pthread_mutex_unlock(&d->mutex);
     return received;
 }
 
@@ -265,16 +255,6 @@ hp_progress_pin(hoop_comm *comm, int device)
     give(comm);
 }
 
-/* A deadline by hp_now(), in the time of the loop; for the baton's holder. */
-static uint64_t
-in_loop_time(hoop_comm *comm, uint64_t deadline)
-{
-    if (deadline == HP_NEVER)
-        return HP_NEVER;
-    uint64_t now = hp_now();
-    return hp_loop_now(comm->loop) + (deadline > now ? deadline - now : 0);
-}
-
 /* The thread has nothing to drive any more. */
 static int
 is_not_pending(hoop_comm *comm, void *arg)
@@ -289,7 +269,9 @@ hp_progress_until(hp_waiter *waiter, uint64_t deadline)
     hoop_comm *comm = waiter->comm;
     int in_time = 1;
     while (in_time && hp_baton_state(waiter) != HP_WAIT_OVER && hp_baton_await(waiter, deadline)) {
-        in_time = drive(comm, is_not_pending, waiter, in_loop_time(comm, deadline));
+        uint64_t now = hp_now(), left = deadline > now ? deadline - now : 0;
+        uint64_t until = deadline == HP_NEVER ? HP_NEVER : hp_loop_now(comm->loop) + left;
+        in_time = drive(comm, is_not_pending, waiter, until);
         wake_program(comm);
         give(comm);
     }
@@ -325,20 +307,19 @@ hp_progress_poke(hoop_comm *comm)
         sched_yield();
 }
 
-/* 1: the driver has ended all works; 0: it is stuck. Counts polls, not time: who was stopped was not stuck. */
+/*
+ * 1: the driver has ended all works; 0: it is stuck. Counts polls, not time: who was stopped was not stuck. Each asks the
+ * driver for the baton, who ends the works before it hands that over.
+ */
 static int
 await_end(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
-    const struct timespec moment = {0, 1000000};
     unsigned long long beat = atomic_load(&d->heartbeat);
     for (int polls = 0; polls < STUCK_POLLS && atomic_load(&d->aborting) == 1; polls++) {
-        hp_loop_wake(comm->loop);
-        if (hp_baton_try(comm)) {
+        if (hp_baton_take(comm, hp_now() + POLL_MS * HP_MS)) {
             hp_round_step(comm);
             give(comm);
-        } else {
-            nanosleep(&moment, NULL);
         }
         if (atomic_load(&d->heartbeat) != beat)
             polls = 0;
@@ -387,25 +368,20 @@ hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause)
 }
 
 /*
- * The inbox holds what has to be reported to the server now. The driver does that, or this thread where no thread
- * drives; it waits for a tenth of a second at most, since the driver may be stuck.
+ * The inbox holds what has to be reported to the server now. The driver does that before it hands the baton over, or this
+ * thread where no thread drives; it waits for a tenth of a second at most, since the driver may be stuck.
  */
 static void
 empty_inbox(hoop_comm *comm)
 {
-    enum { TRIES = 100 };
-    const struct timespec moment = {0, 1000000};
-    for (int i = 0; i < TRIES && atomic_load(&comm->driver.has_inbox); i++) {
-        hp_loop_wake(comm->loop);
-        if (hp_baton_try(comm)) {
-            hp_round_step(comm);
-            hp_fault_find_server(comm);
-            wake_program(comm);
-            give(comm);
-        } else {
-            nanosleep(&moment, NULL);
-        }
+    if (!atomic_load(&comm->driver.has_inbox) || !hp_baton_take(comm, hp_now() + REPORT_MS * HP_MS))
+        return;
+    if (atomic_load(&comm->driver.has_inbox)) {
+        hp_round_step(comm);
+        hp_fault_find_server(comm);
+        wake_program(comm);
     }
+    give(comm);
 }
 
 void

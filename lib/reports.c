@@ -5,11 +5,10 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "lib/account.h"
+#include "lib/comm.h"
 #include "lib/message_waits.h"
-#include "lib/name.h"
-#include "lib/recorder.h"
 #include "lib/stats.h"
-#include "lib/vitals.h"
 
 enum { JOIN_IN_MS = 2000 }; /* how long a rank sends heartbeats after the last one of a rank that has lost the server */
 
@@ -42,38 +41,6 @@ send_out(hoop_comm *comm)
         hp_heartbeats_make(comm->reports.heartbeats, NULL, comm->completed, 0, hp_loop_now(comm->loop));
         pass_heartbeats(comm);
     }
-}
-
-/* While this rank, or another by its heartbeat, has lost the server, this rank makes a heartbeat. */
-static void
-send_heartbeat(hoop_comm *comm, const hp_report *r, uint64_t now)
-{
-    hp_heartbeats *t = comm->reports.heartbeats;
-    int alone = !hp_membership_has_server(hp_client_membership(comm->client), now),
-        asked = t && t->asked && now - t->asked < JOIN_IN_MS * HP_MS;
-    if (t && now - t->of[comm->rank].last_seen > HP_SILENT_HEARTBEATS * hp_comm_heartbeat(comm))
-        t->since = 0; /* this rank was held up itself, and has not listened meanwhile */
-    if (t && (alone || asked))
-        hp_heartbeats_make(t, r, comm->completed, alone, now);
-    else if (t)
-        t->since = 0;
-}
-
-/* Takes the heartbeats of the next rank, and passes on the new ones to the previous one. */
-static void
-exchange_heartbeats(hoop_comm *comm, uint64_t now)
-{
-    hp_link *next = comm->channel[0]->out[1];
-    if (next->heartbeats_n &&
-        !hp_heartbeats_receive(comm->reports.heartbeats, next->heartbeats, next->heartbeats_n, now)) {
-        hp_err_set(&next->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a malformed heartbeat", next->peer,
-                   comm->rank);
-        next->error.rank = next->peer;
-        next->error.reporter = comm->rank;
-        next->state = HP_LINK_FAULT;
-    }
-    next->heartbeats_n = 0;
-    pass_heartbeats(comm);
 }
 
 /* Time counts from the first poll of an operation that was entered out of none: a short one need not read the clock. */
@@ -163,19 +130,16 @@ report(hoop_comm *comm, uint64_t now)
     comm->reports.in_op = 1;
     r = make_report(comm, now);
     hp_client_in_op(comm->client, &r);
-    send_heartbeat(comm, &r, now);
-}
-
-/* Logs once for each operation which rank this one waits for; as a rule that one waits, too. */
-static void
-log_wait(hoop_comm *comm, uint64_t sequence, uint64_t warn, uint64_t now)
-{
-    char line[256], name[HP_NAME_PREFIX];
-    if (!warn || now - comm->reports.moved_at <= warn || comm->reports.logged == sequence)
-        return;
-    comm->reports.logged = sequence;
-    hp_log(HP_LOG_INFO, "%s%s", hp_name_prefix(comm, name),
-           hp_stats_waiting(comm, (now - comm->reports.moved_at) / HP_MS, line, sizeof(line)));
+    /* While this rank, or another by its heartbeat, has lost the server, this rank makes a heartbeat. */
+    hp_heartbeats *t = comm->reports.heartbeats;
+    int alone = !hp_membership_has_server(hp_client_membership(comm->client), now),
+        asked = t && t->asked && now - t->asked < JOIN_IN_MS * HP_MS;
+    if (t && now - t->of[comm->rank].last_seen > HP_SILENT_HEARTBEATS * hp_comm_heartbeat(comm))
+        t->since = 0; /* this rank was held up itself, and has not listened meanwhile */
+    if (t && (alone || asked))
+        hp_heartbeats_make(t, &r, comm->completed, alone, now);
+    else if (t)
+        t->since = 0;
 }
 
 /* Notes progress. */
@@ -183,6 +147,7 @@ static void
 mark_progress(hoop_comm *comm, uint64_t warn, uint64_t now)
 {
     hp_report r;
+    char line[256], name[HP_NAME_PREFIX];
     if (hp_stats_is_outside(comm)) {
         comm->reports.moved_at = now;
         hp_recorder_wait(comm, (hp_awaited){HP_WAIT_STREAM, -1});
@@ -199,8 +164,11 @@ mark_progress(hoop_comm *comm, uint64_t warn, uint64_t now)
         comm->reports.steps = r.step;
         comm->reports.bytes = r.bytes;
         comm->reports.moved_at = now;
-    } else {
-        log_wait(comm, r.sequence, warn, now);
+    } else if (warn && now - comm->reports.moved_at > warn && comm->reports.logged != r.sequence) {
+        /* once for each operation: as a rule the rank that this one waits for waits, too */
+        comm->reports.logged = r.sequence;
+        hp_log(HP_LOG_INFO, "%s%s", hp_name_prefix(comm, name),
+               hp_stats_waiting(comm, (now - comm->reports.moved_at) / HP_MS, line, sizeof(line)));
     }
 }
 
@@ -239,31 +207,6 @@ end_wait(hoop_comm *comm)
     comm->reports.turns = HP_REPORT_TURNS;
 }
 
-static int
-is_same(const hp_waiting *a, const hp_waiting *b)
-{
-    return a->sequence == b->sequence && a->awaited.what == b->awaited.what && a->awaited.rank == b->awaited.rank &&
-           hp_call_equal(&a->call, &b->call);
-}
-
-/* Whether the wait that was told is certainly over. */
-static int
-wait_is_over(const hoop_comm *comm)
-{
-    const hp_waiting *told = &comm->reports.waiting;
-    if (told->sequence)
-        return !hp_stats_is_outside(comm) || comm->running->sequence != told->sequence;
-    return comm->running || !comm->messages.running;
-}
-
-/* Whether it can wait: nothing has changed, or one message takes the place of another. */
-static int
-is_early(const hp_reports *r, const hp_waiting *waiting)
-{
-    int messages = r->waiting.call.kind && !r->waiting.sequence && !waiting->sequence;
-    return messages || is_same(waiting, &r->waiting);
-}
-
 void
 hp_reports_wait(hoop_comm *comm, uint64_t now)
 {
@@ -277,7 +220,11 @@ hp_reports_wait(hoop_comm *comm, uint64_t now)
             end_wait(comm);
         return;
     }
-    if (is_early(r, &waiting) && now - r->waiting_at < hp_comm_own_heartbeat(comm))
+    /* it can wait if nothing has changed, or one message takes the place of another */
+    int same = waiting.sequence == r->waiting.sequence && waiting.awaited.what == r->waiting.awaited.what &&
+               waiting.awaited.rank == r->waiting.awaited.rank && hp_call_equal(&waiting.call, &r->waiting.call);
+    int messages = r->waiting.call.kind && !r->waiting.sequence && !waiting.sequence;
+    if ((messages || same) && now - r->waiting_at < hp_comm_own_heartbeat(comm))
         return;
     waiting.call_name = hp_name_number(comm, &waiting.call);
     hp_waiting_put(payload, &waiting);
@@ -293,7 +240,12 @@ hp_reports_leave(hoop_comm *comm)
 {
     if (comm->reports.in_op && !comm->running)
         send_out(comm);
-    if (comm->reports.waiting.call.kind && wait_is_over(comm))
+    const hp_waiting *told = &comm->reports.waiting;
+    if (!told->call.kind)
+        return;
+    int over = told->sequence ? !hp_stats_is_outside(comm) || comm->running->sequence != told->sequence
+                              : comm->running || !comm->messages.running;
+    if (over)
         end_wait(comm);
 }
 
@@ -308,6 +260,17 @@ hp_reports_poll(hoop_comm *comm, uint64_t now)
     hp_vitals_poll(comm);
     if (!comm->reports.heartbeats)
         return;
-    exchange_heartbeats(comm, now);
+    /* Takes the heartbeats of the next rank, and passes on the new ones to the previous one. */
+    hp_link *next = comm->channel[0]->out[1];
+    if (next->heartbeats_n &&
+        !hp_heartbeats_receive(comm->reports.heartbeats, next->heartbeats, next->heartbeats_n, now)) {
+        hp_err_set(&next->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a malformed heartbeat", next->peer,
+                   comm->rank);
+        next->error.rank = next->peer;
+        next->error.reporter = comm->rank;
+        next->state = HP_LINK_FAULT;
+    }
+    next->heartbeats_n = 0;
+    pass_heartbeats(comm);
     hp_stats_stall(comm, warn, now);
 }

@@ -58,21 +58,15 @@ refuse(hoop_error *error, const char *what)
     return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s", what);
 }
 
-/* Elements before a rank's block in the larger array. */
-static size_t
-place_of(const hp_request *r, int rank)
-{
-    size_t at = r->displs ? r->displs[rank] : 0;
-    for (int i = 0; i < rank && !r->displs; i++)
-        at += r->counts[i];
-    return at;
-}
-
 static extent
 extent_of_blocks(const hp_request *r, int rank, size_t elem)
 {
     size_t own = r->counts[rank] * elem, all = (size_t)r->call.count * elem;
-    size_t mine = own ? place_of(r, rank) * elem : 0;
+    /* Elements before a rank's block in the larger array. */
+    size_t at = r->displs ? r->displs[rank] : 0;
+    for (int i = 0; i < rank && !r->displs; i++)
+        at += r->counts[i];
+    size_t mine = own ? at * elem : 0;
     return r->call.kind == HP_ALLGATHERV ? (extent){own, all, 0, mine} : (extent){all, own, mine, 0};
 }
 
@@ -131,20 +125,6 @@ check_numbers(const hp_request *r, size_t elem, int size, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
-/* Adds up the counts; 0: they, or a block's place, exceed what `most` elements can be. */
-static int
-add_counts(hp_request *r, int size, size_t most)
-{
-    r->call.count = 0;
-    for (int i = 0; i < size; i++) {
-        size_t count = r->counts[i], at = r->displs && count ? r->displs[i] : 0;
-        if (count > most - r->call.count || at > most - count)
-            return 0;
-        r->call.count += count;
-    }
-    return 1;
-}
-
 /* Each rank's count: the total and a checksum become the call's. */
 static hoop_result
 check_counts(hp_request *r, size_t elem, int rank, int size, hoop_error *error)
@@ -155,8 +135,13 @@ check_counts(hp_request *r, size_t elem, int rank, int size, hoop_error *error)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "sendcount is %zu, but recvcounts[%d], the entry of this rank, is %zu", (size_t)r->call.count,
                           rank, r->counts[rank]);
-    if (!add_counts(r, size, PTRDIFF_MAX / elem))
-        return refuse(error, "recvcounts or displs, times element size, exceed the address range");
+    r->call.count = 0;
+    for (int i = 0; i < size; i++) {
+        size_t most = PTRDIFF_MAX / elem, count = r->counts[i], at = r->displs && count ? r->displs[i] : 0;
+        if (count > most - r->call.count || at > most - count)
+            return refuse(error, "recvcounts or displs, times element size, exceed the address range");
+        r->call.count += count;
+    }
     r->call.root = (int32_t)hp_blocks_checksum(r->counts, size);
     return HOOP_SUCCESS;
 }
@@ -246,41 +231,24 @@ check(hp_request *r, int rank, int size, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
-hoop_result
-hp_request_check(hp_request *r, int rank, int size, hoop_error *error)
-{
-    hoop_result result = check(r, rank, size, error);
-    if (result != HOOP_SUCCESS)
-        hp_form_name(r->form, r->call.kind, error);
-    return result;
-}
+/* --- messages --- */
 
-/* peer and tag are numbers of the caller's; the rest is in the request. */
 static hoop_result
-check_peer(const hp_request *r, int peer, int size, hoop_error *error)
+check_message(const hp_request *r, int size, hoop_error *error)
 {
-    int any = peer == HOOP_ANY_RANK && r->call.kind == HP_RECV;
+    size_t elem = hoop_dtype_size((hoop_dtype)r->call.dtype), bytes;
+    const void *buffer = r->call.kind == HP_SEND ? r->send : r->recv;
+    int any = r->peer == HOOP_ANY_RANK && r->call.kind == HP_RECV;
     if (any && r->form == HP_FORM_ON_STREAM)
         return hp_err_set(error, HOOP_ERR_UNSUPPORTED,
                           "a receive from any rank in the order of a stream: nothing could tell whose message came; "
                           "name the rank, or use hoop_irecv");
-    if (!any && (peer < 0 || peer >= size))
+    if (!any && (r->peer < 0 || r->peer >= size))
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "peer %d is not a rank: the communicator has ranks 0 to %d",
-                          peer, size - 1);
+                          r->peer, size - 1);
     if (r->call.root < 0)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "tag %d is negative: tags are 0 to %d", r->call.root,
                           INT32_MAX);
-    return HOOP_SUCCESS;
-}
-
-static hoop_result
-check_message(const hp_request *r, int peer, int size, hoop_error *error)
-{
-    size_t elem = hoop_dtype_size((hoop_dtype)r->call.dtype), bytes;
-    const void *buffer = r->call.kind == HP_SEND ? r->send : r->recv;
-    hoop_result result = check_peer(r, peer, size, error);
-    if (result != HOOP_SUCCESS)
-        return result;
     if (elem == 0)
         return refuse(error, "unknown dtype; see hoop_dtype in hoop.h");
     if (!hp_mul(r->call.count, elem, &bytes) || bytes > PTRDIFF_MAX)
@@ -292,10 +260,66 @@ check_message(const hp_request *r, int peer, int size, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
-hoop_result
-hp_request_check_message(const hp_request *r, int peer, int size, hoop_error *error)
+/* One side of an alltoallv. */
+typedef struct side {
+    const void *buffer;
+    const size_t *counts, *displs; /* displs NULL: one after the other */
+    const char *buffer_name, *counts_name;
+} side;
+
+/* *bytes: the bytes from the buffer's beginning to the end of its last block. */
+static hoop_result
+check_side(const side *b, size_t elem, int size, size_t *bytes, hoop_error *error)
 {
-    hoop_result result = check_message(r, peer, size, error);
+    size_t next = 0;
+    *bytes = 0;
+    if (!b->counts)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s is NULL", b->counts_name);
+    for (int rank = 0; rank < size; rank++) {
+        size_t at = b->displs && b->counts[rank] ? b->displs[rank] : next, end; /* an empty block has no place */
+        if (b->counts[rank] > PTRDIFF_MAX || at > PTRDIFF_MAX || !hp_mul(at + b->counts[rank], elem, &end) ||
+            end > PTRDIFF_MAX)
+            return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "the block of rank %d in %s exceeds the address range",
+                              rank, b->buffer_name);
+        next = at + b->counts[rank];
+        if (b->counts[rank] && end > *bytes)
+            *bytes = end;
+    }
+    if (*bytes > 0 && !b->buffer)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s is NULL", b->buffer_name);
+    if (*bytes > 0 && misaligned(b->buffer, elem))
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s is not aligned to its elements", b->buffer_name);
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
+check_alltoallv(const hp_request *r, int rank, int size, hoop_error *error)
+{
+    const side send = {r->send, r->send_counts, r->send_displs, "sendbuf", "sendcounts"};
+    const side recv = {r->recv, r->counts, r->displs, "recvbuf", "recvcounts"};
+    size_t elem = hoop_dtype_size((hoop_dtype)r->call.dtype), sent, received;
+    if (elem == 0)
+        return refuse(error, "unknown dtype; see hoop_dtype in hoop.h");
+    hoop_result result = check_side(&send, elem, size, &sent, error);
+    if (result == HOOP_SUCCESS)
+        result = check_side(&recv, elem, size, &received, error);
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (r->send_counts[rank] != r->counts[rank])
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "rank %d sends itself %zu elements, but receives %zu from itself", rank, r->send_counts[rank],
+                          r->counts[rank]);
+    if (hp_overlap(r->send, sent, r->recv, received))
+        return refuse(error, "sendbuf and recvbuf overlap; there is no in-place form");
+    return HOOP_SUCCESS;
+}
+
+hoop_result
+hp_request_check(hp_request *r, int rank, int size, hoop_error *error)
+{
+    hoop_result result = r->call.kind == HP_ALLTOALLV       ? check_alltoallv(r, rank, size, error)
+                         : hp_kind_is_message(r->call.kind) ? check_message(r, size, error)
+                                                            : check(r, rank, size, error);
     if (result != HOOP_SUCCESS)
         hp_form_name(r->form, r->call.kind, error);
     return result;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * request: one public call before it becomes a work: its call and its buffers, checked. After this check no argument of
- * the caller can make it fail, but for blocks that overlap each other: work_pool.c, which has a copy to sort, finds them.
+ * the caller can make it fail, but for blocks that overlap each other: works.c, which has a copy to sort, finds them.
  */
 #ifndef HP_REQUEST_H
 #define HP_REQUEST_H
@@ -17,21 +17,21 @@ typedef struct hp_request {
     hp_form form;
     const void *send;
     void *recv;
-    const size_t *counts, *displs;    /* of kinds with counts: `size` entries each, the caller's; displs may be NULL */
-    const hoop_call_options *options; /* NULL: none */
-    int in_rank_order;                /* the setting; the check sets call.ordered by it and by the options */
-    int in_place;                     /* set by hp_request_check */
+    int peer; /* of a send or a receive */
+    /* of kinds with counts, and of an alltoallv's receives: `size` entries each, the caller's; displs may be NULL */
+    const size_t *counts, *displs;
+    const size_t *send_counts, *send_displs; /* of an alltoallv's sends, likewise */
+    const hoop_call_options *options;        /* NULL: none */
+    int in_rank_order;                       /* the setting; the check sets call.ordered by it and by the options */
+    int in_place;                            /* set by hp_request_check */
 } hp_request;
 
 /*
  * Checks what hoop(3) demands of the arguments: type, operation, root, count times size, NULL, alignment, overlap of the
- * two buffers, options. rank and size are the communicator's. HOOP_ERR_INVALID_ARGUMENT, or HOOP_ERR_UNSUPPORTED for an
+ * two buffers, options; of a message peer and tag, too. rank and size are the communicator's. HOOP_ERR_INVALID_ARGUMENT, or HOOP_ERR_UNSUPPORTED for an
  * option that this version does not know, with a sentence that begins with the public function's name.
  */
 hoop_result hp_request_check(hp_request *request, int rank, int size, hoop_error *error);
-
-/* Likewise of a send or a receive between this rank and `peer`: type, count, peer, tag, buffer. */
-hoop_result hp_request_check_message(const hp_request *request, int peer, int size, hoop_error *error);
 
 /* Puts the name of the public function before an error's sentence: "hoop_ireduce: sendbuf is NULL". */
 void hp_form_name(hp_form form, int kind, hoop_error *error);

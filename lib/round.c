@@ -3,19 +3,18 @@
 #include "lib/round.h"
 
 #include "base/clock.h"
+#include "lib/account.h"
 #include "lib/baton.h"
+#include "lib/comm.h"
 #include "lib/devices.h"
 #include "lib/fault.h"
-#include "lib/held.h"
-#include "lib/inbox.h"
 #include "lib/links.h"
 #include "lib/message_waits.h"
+#include "lib/message_works.h"
 #include "lib/messages.h"
-#include "lib/name.h"
-#include "lib/ops.h"
-#include "lib/recorder.h"
 #include "lib/reports.h"
 #include "lib/stats.h"
+#include "lib/works.h"
 
 enum {
     IDLE_SLEEP_MS = 1000,
@@ -32,21 +31,21 @@ static void
 report_refused_call(hoop_comm *comm, uint64_t last)
 {
     hp_driver *d = &comm->driver;
-    hp_unstarted refusal;
-    switch (hp_inbox_refused_call(comm, last, &refusal)) {
-    case HP_INBOX_REFUSED_OVER:
-        if (d->refusal_reported)
-            hp_reports_started(comm);
-        d->refusal_reported = 0;
-        break;
-    case HP_INBOX_REFUSED_NEW:
-        hp_name_report(comm);
-        refusal.call_name = hp_name_number(comm, &refusal.call);
-        hp_membership_unstarted(hp_client_membership(comm->client), &refusal);
-        d->refusal_reported = 1;
-        break;
-    default: break;
+    pthread_mutex_lock(&d->mutex);
+    hp_unstarted refusal = d->refused_call;
+    int is_new = d->refused == 1, over = last >= refusal.sequence;
+    d->refused = over ? 0 : 2;
+    pthread_mutex_unlock(&d->mutex);
+    if (over && d->refusal_reported)
+        hp_reports_started(comm);
+    if (over || !is_new) {
+        d->refusal_reported &= !over;
+        return;
     }
+    hp_name_report(comm);
+    refusal.call_name = hp_name_number(comm, &refusal.call);
+    hp_membership_unstarted(hp_client_membership(comm->client), &refusal);
+    d->refusal_reported = 1;
 }
 
 /* The queues of the work's device are opened here, at its first use. */
@@ -54,8 +53,7 @@ static void
 start(hoop_comm *comm, hoop_work *work)
 {
     hoop_error error;
-    hp_recorder_enter(comm, work);
-    hp_counters_enter(&comm->counters, work->record.entered);
+    hp_account_enter(comm, work);
     if (work->device > 0 && !atomic_load(&comm->fault.failed)) {
         if (hp_devices_pin(comm, work->device, &error) == HOOP_SUCCESS)
             hp_devices_watch(comm, work->device);
@@ -66,38 +64,9 @@ start(hoop_comm *comm, hoop_work *work)
         hp_messages_start(comm, work);
         return;
     }
-    hp_counters_call(&comm->counters, work->sequence, (uint64_t)work->calls, work->record.entered);
     if (!comm->running)
         hp_reports_enter(comm, work->sequence);
     hp_ops_start(comm, work);
-}
-
-static void
-take_inbox(hoop_comm *comm)
-{
-    int refused;
-    uint64_t last;
-    for (hoop_work *work = hp_inbox_take(comm, &last, &refused), *next; work; work = next) {
-        next = work->next;
-        start(comm, work);
-    }
-    if (refused)
-        report_refused_call(comm, last);
-}
-
-/* Moves the belts. 0: the communicator has failed, no memory for a chord for instance; then no other belt may move. */
-static int
-move_channels(hoop_comm *comm, int *moved)
-{
-    for (uint32_t c = 0; c < comm->channels; c++) {
-        comm->channel[c]->now = hp_recorder_clock(comm);
-        *moved |= hp_channel_progress(comm->channel[c]);
-        if (comm->channel[c]->links_wanted)
-            hp_links_dial(comm, comm->channel[c]);
-        if (atomic_load_explicit(&comm->fault.failed, memory_order_relaxed))
-            return 0;
-    }
-    return 1;
 }
 
 static int
@@ -119,14 +88,28 @@ hp_round_step(hoop_comm *comm)
             hp_fault_fail(comm, &comm->fault.error);
         atomic_store(&comm->driver.aborting, 2);
     }
-    if (atomic_load_explicit(&comm->driver.has_inbox, memory_order_acquire))
-        take_inbox(comm);
+    if (atomic_load_explicit(&comm->driver.has_inbox, memory_order_acquire)) {
+        int refused;
+        uint64_t last;
+        for (hoop_work *work = hp_inbox_take(comm, &last, &refused), *next; work; work = next) {
+            next = work->next;
+            start(comm, work);
+        }
+        if (refused)
+            report_refused_call(comm, last);
+    }
     if (atomic_load_explicit(&comm->fault.failed, memory_order_relaxed))
         return 0;
     if (hp_listener_has_events(&comm->entry))
         hp_links_receive(comm);
-    if (!move_channels(comm, &moved))
-        return 1;
+    for (uint32_t c = 0; c < comm->channels; c++) {
+        comm->channel[c]->now = hp_recorder_clock(comm);
+        moved |= hp_channel_progress(comm->channel[c]);
+        if (comm->channel[c]->links_wanted)
+            hp_links_dial(comm, comm->channel[c]);
+        if (atomic_load_explicit(&comm->fault.failed, memory_order_relaxed)) /* no memory for a chord, for instance */
+            return 1;
+    }
     moved |= hp_ops_finish(comm) > 0;
     if (comm->messages.running)
         moved |= move_messages(comm);

@@ -158,13 +158,6 @@ ring_step(const hp_plan *plan, const int *order, int position, uint64_t i)
     return step;
 }
 
-/* Position counted from the root: 0 for the root itself. */
-static int
-from_root(const hp_plan *plan, int position)
-{
-    return wrap((int64_t)position - plan->root, plan->size);
-}
-
 static hp_step
 chain_step(const hp_plan *plan, int p, int first, uint16_t head, uint16_t middle, uint16_t tail, uint64_t i)
 {
@@ -494,7 +487,7 @@ hp_schedule_at(const hp_plan *plan, const int *order, int position, uint64_t i)
     case HP_ALG_RING: return finish(ring_step(plan, order, position, i), plan, i);
     default: break;
     }
-    p = from_root(plan, position);
+    p = wrap((int64_t)position - plan->root, plan->size); /* 0 for the root itself */
     if (plan->algorithm == HP_ALG_CHAIN_OUT)
         return finish(chain_step(plan, p, 0, HP_STEP_LOAD | HP_STEP_COPY | HP_STEP_SEND,
                                  HP_STEP_RECV | HP_STEP_COPY | HP_STEP_SEND, HP_STEP_RECV | HP_STEP_COPY, i),

@@ -9,7 +9,6 @@
 #include "base/secmem.h"
 #include "lib/entry.h"
 #include "lib/environment.h"
-#include "lib/outward.h"
 #include "lib/registry.h"
 #include "lib/server_thread.h"
 #include "net/interface.h"
@@ -159,21 +158,6 @@ end_at_exit(void)
     hp_server_thread_unlock();
 }
 
-/* The address for the ranks, which may be another host's, that of a proxy; this process itself uses its own. */
-static void
-announce(hoop_server *server, hp_addr *own, hp_addr *proxy)
-{
-    uint16_t port = hp_addr_port(hp_server_thread_addr());
-    hp_addr *announced = proxy->length ? proxy : own;
-    hp_addr_set_port(own, port);
-    hp_addr_set_port(announced, port);
-    hp_server_thread_announce(announced, own);
-    hp_addr shown = *announced;
-    if (hp_addr_is_link_local(&shown))
-        shown.u.v6.sin6_scope_id = 0; /* a number, or the name of an interface, of this host */
-    hp_addr_print(&shown, server->address);
-}
-
 static hoop_result
 start(const hp_server_options *options, hp_addr *found, hp_addr *proxy, hoop_error *error)
 {
@@ -197,7 +181,16 @@ start(const hp_server_options *options, hp_addr *found, hp_addr *proxy, hoop_err
     *secret = *options->secret;
     *server = (hoop_server){
         .forks = hp_forks(), .users = 1, .mode = options->mode, .attempt = options->attempt, .secret = secret};
-    announce(server, found, proxy);
+    /* The address for the ranks, which may be another host's, that of a proxy; this process itself uses its own. */
+    uint16_t port = hp_addr_port(hp_server_thread_addr());
+    hp_addr *announced = proxy->length ? proxy : found;
+    hp_addr_set_port(found, port);
+    hp_addr_set_port(announced, port);
+    hp_server_thread_announce(announced, found);
+    hp_addr shown = *announced;
+    if (hp_addr_is_link_local(&shown))
+        shown.u.v6.sin6_scope_id = 0; /* a number, or the name of an interface, of this host */
+    hp_addr_print(&shown, server->address);
     served = server;
     return HOOP_SUCCESS;
 }

@@ -9,9 +9,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-enum { CLOSE_MS = 1000, LOOK_MS = 10, POLL_US = 1000 };
+enum { CLOSE_MS = 1000, LOOK_MS = 10, DELIVER_MS = 1 }; /* no event tells that a host has the last bytes */
 enum { REST_MS = 1000 }; /* a fork waits no longer: the program's own log function may wait for the fork */
 
 typedef struct server_thread {
@@ -19,10 +18,11 @@ typedef struct server_thread {
     hp_loop *loop;
     hp_server *server;
     hp_addr announced, own;
-    pthread_mutex_t mutex; /* of the three fields below */
+    pthread_mutex_t mutex; /* of the fields below */
     pthread_cond_t changed;
     int stop, pause;
-    int rests; /* the thread is in no event */
+    int rests;      /* the thread is in no event */
+    int delivering; /* a thread waits until the hosts of the ranks have all */
 } server_thread;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -42,40 +42,34 @@ hp_server_thread_unlock(void)
 
 /* --- the thread --- */
 
-static void
-rest(server_thread *t)
-{
-    t->rests = 1;
-    pthread_cond_broadcast(&t->changed);
-    while (t->pause && !t->stop)
-        pthread_cond_wait(&t->changed, &t->mutex);
-    t->rests = 0;
-}
-
-/* What the ranks were sent last reaches them, unless their hosts do not answer. */
-static void
-close_server(server_thread *t)
-{
-    uint64_t until = hp_loop_now(t->loop) + CLOSE_MS * HP_MS;
-    hp_server_close(t->server);
-    while (!hp_server_is_closed(t->server) && hp_loop_now(t->loop) < until)
-        hp_loop_run(t->loop, LOOK_MS * HP_MS);
-}
-
 static void *
 run(void *arg)
 {
     server_thread *t = arg;
     pthread_mutex_lock(&t->mutex);
     while (!t->stop) {
-        if (t->pause)
-            rest(t);
+        if (t->pause) {
+            t->rests = 1;
+            pthread_cond_broadcast(&t->changed);
+            while (t->pause && !t->stop)
+                pthread_cond_wait(&t->changed, &t->mutex);
+            t->rests = 0;
+        }
+        int delivering = t->delivering; /* then this turn reads what was sent to the server before */
         pthread_mutex_unlock(&t->mutex);
-        hp_loop_run(t->loop, HP_NEVER);
+        hp_loop_run(t->loop, delivering ? DELIVER_MS * HP_MS : HP_NEVER);
         pthread_mutex_lock(&t->mutex);
+        if (delivering && hp_server_is_closed(t->server)) {
+            t->delivering = 0;
+            pthread_cond_broadcast(&t->changed);
+        }
     }
     pthread_mutex_unlock(&t->mutex);
-    close_server(t);
+    /* What the ranks were sent last reaches them, unless their hosts do not answer. */
+    uint64_t until = hp_loop_now(t->loop) + CLOSE_MS * HP_MS;
+    hp_server_close(t->server);
+    while (!hp_server_is_closed(t->server) && hp_loop_now(t->loop) < until)
+        hp_loop_run(t->loop, LOOK_MS * HP_MS);
     return NULL;
 }
 
@@ -191,20 +185,22 @@ hp_server_thread_after_fork(void)
     pthread_mutex_unlock(&lock);
 }
 
-static int
-has_delivered(void)
-{
-    hp_server_thread_before_fork(); /* the thread has read what was sent to it before this */
-    int whole = !current || (current->rests && hp_server_is_closed(current->server));
-    hp_server_thread_after_fork();
-    return whole;
-}
-
 void
 hp_server_thread_deliver(void)
 {
-    for (uint64_t until = hp_now() + CLOSE_MS * HP_MS; !has_delivered() && hp_now() < until;)
-        usleep(POLL_US);
+    pthread_mutex_lock(&lock);
+    server_thread *t = current;
+    if (t) {
+        uint64_t until = hp_now() + CLOSE_MS * HP_MS;
+        pthread_mutex_lock(&t->mutex);
+        t->delivering = 1;
+        hp_loop_wake(t->loop);
+        while (t->delivering && hp_thread_wait(&t->changed, &t->mutex, until))
+            continue;
+        t->delivering = 0;
+        pthread_mutex_unlock(&t->mutex);
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 void

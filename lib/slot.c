@@ -69,20 +69,15 @@ is_mean(const hoop_work *work)
     return work->call.op == HOOP_AVG && hp_narrow_index((hoop_dtype)work->call.dtype) >= 0;
 }
 
-/* The only rank's bools are combined with themselves: x or x, whatever the call's operation is. */
-static hoop_op
-op_of(const hp_channel *channel, const hoop_work *work)
-{
-    return work->plan[channel->o.index].normalize ? HOOP_MAX : (hoop_op)work->call.op;
-}
-
 /* A task becomes one command, or one for each piece of a fused group's tensors that it covers. */
 static void
 run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
 {
     const hoop_work *work = slot->work;
     hoop_dtype dtype = (hoop_dtype)work->call.dtype;
-    hp_command command = {.elem = dtype, .wire = dtype, .op = op_of(channel, work), .exchange = task->exchange};
+    /* the only rank's bools are combined with themselves: x or x, whatever the call's operation is */
+    hoop_op op = work->plan[channel->o.index].normalize ? HOOP_MAX : (hoop_op)work->call.op;
+    hp_command command = {.elem = dtype, .wire = dtype, .op = op, .exchange = task->exchange};
     command.sources = task->sources;
     command.destinations = task->destinations;
     if (is_mean(work) && task->sources == 2)
@@ -99,19 +94,6 @@ run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
                 hp_slot_address(channel, slot, (hp_spot){task->dst[i].where, task->dst[i].at + at}, &run);
         command.count = (size_t)count;
         submit(channel, slot, &command);
-    }
-}
-
-/* A mean's operands are weighted by the ranks whose data they hold: one task for each piece where the numbers
- * differ. */
-static void
-run_pieces(hp_channel *channel, hp_slot *slot, const hp_task *task)
-{
-    const hp_plan *plan = &slot->work->plan[channel->o.index];
-    hp_task piece;
-    for (uint64_t at = 0; at < task->count; at += piece.count) {
-        piece = hp_place_piece(plan, &slot->step, task, at);
-        run_task(channel, slot, &piece);
     }
 }
 
@@ -199,11 +181,20 @@ unfold(hp_channel *channel, hp_slot *slot)
 void
 hp_slot_work(hp_channel *channel, hp_slot *slot)
 {
-    for (int i = 0; i < slot->place.tasks; i++)
-        if (slot->place.task[i].sources == 2 && is_mean(slot->work))
-            run_pieces(channel, slot, &slot->place.task[i]);
-        else
-            run_task(channel, slot, &slot->place.task[i]);
+    for (int i = 0; i < slot->place.tasks; i++) {
+        const hp_task *task = &slot->place.task[i];
+        if (task->sources == 2 && is_mean(slot->work)) {
+            /* a mean's operands are weighted by the ranks whose data they hold: a task for each piece of one number */
+            const hp_plan *plan = &slot->work->plan[channel->o.index];
+            hp_task piece;
+            for (uint64_t at = 0; at < task->count; at += piece.count) {
+                piece = hp_place_piece(plan, &slot->step, task, at);
+                run_task(channel, slot, &piece);
+            }
+        } else {
+            run_task(channel, slot, task);
+        }
+    }
     if (slot->place.fold.count > 0)
         fold(channel, slot, &slot->place.fold);
     if (slot->place.unfold)

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* stats: see stats.h. Reads counters; changes only its own memory of what was logged and measured. */
+/*
+ * stats: see stats.h. Reads counters; changes only its own memory of what was logged and measured. Times of STATS are
+ * by CLOCK_MONOTONIC: the loop's own does not count what the program computes. Such a report is of the moment at which
+ * its counters are read, which may be long after the loop's last look: shares are quotients.
+ */
 #include "lib/stats.h"
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "lib/comm.h"
 #include "lib/message_waits.h"
-#include "lib/name.h"
 
 #include <stdio.h>
 
@@ -129,57 +133,94 @@ hp_stats_waiting(const hoop_comm *comm, uint64_t ms, char *out, size_t size)
     return out;
 }
 
-/* The rank that holds up the oldest operation, where this rank is the one to name it; else HP_GUILT_NONE. */
-static hp_blame
-find_blame(const hoop_comm *comm, uint64_t now)
-{
-    const hp_heartbeats *t = comm->reports.heartbeats;
-    uint64_t listening = HP_SILENT_HEARTBEATS * hp_comm_heartbeat(comm), alive = now - listening;
-    hp_blame blame = {.guilt = HP_GUILT_NONE};
-    if (!comm->running || !t->since || now - t->since < listening || !hp_heartbeats_should_warn(t, alive))
-        return blame;
-    return hp_heartbeats_blame(t, comm->running->sequence, alive);
-}
-
-static void
-warn(const hoop_comm *comm, const hp_blame *blame)
-{
-    uint64_t lasted = comm->reports.warning.lasted;
-    char line[256], name[HP_NAME_PREFIX];
-    if (blame->guilt)
-        hp_blame_print(blame, comm->reports.heartbeats->of, comm->ring->members, lasted, line, sizeof(line));
-    else
-        hp_stats_waiting(comm, lasted / HP_MS, line, sizeof(line));
-    hp_log(HP_LOG_WARN, "%s%s", hp_name_prefix(comm, name), line);
-}
-
-/* Neither this rank nor any other, by its heartbeats, has moved; a rank's first heartbeat counts as a move. */
-static int
-stalled(const hoop_comm *comm, uint64_t after, uint64_t now)
-{
-    return now >= comm->reports.moved_at + after && now >= comm->reports.heartbeats->moved + after;
-}
-
 void
 hp_stats_stall(hoop_comm *comm, uint64_t after, uint64_t now)
 {
+    const hp_heartbeats *t = comm->reports.heartbeats;
+    hp_stall_warning *warning = &comm->reports.warning;
     hp_blame blame = {.guilt = HP_GUILT_NONE};
-    char name[HP_NAME_PREFIX];
-    if (!comm->reports.heartbeats || atomic_load(&comm->fault.failed) ||
-        hp_membership_has_server(hp_client_membership(comm->client), now)) {
-        comm->reports.warning.since = 0;
+    char line[256], name[HP_NAME_PREFIX];
+    if (!t || atomic_load(&comm->fault.failed) || hp_membership_has_server(hp_client_membership(comm->client), now)) {
+        warning->since = 0;
         return;
     }
-    if (comm->reports.warning.since || stalled(comm, after, now))
-        blame = find_blame(comm, now);
+    /* neither this rank nor any other, by its heartbeats, has moved; a rank's first heartbeat counts as a move */
+    int stalled = now >= comm->reports.moved_at + after && now >= t->moved + after;
+    uint64_t listening = HP_SILENT_HEARTBEATS * hp_comm_heartbeat(comm), alive = now - listening;
+    if ((warning->since || stalled) && comm->running && t->since && now - t->since >= listening &&
+        hp_heartbeats_should_warn(t, alive)) /* else it is another rank's to name the one that holds up the ring */
+        blame = hp_heartbeats_blame(t, comm->running->sequence, alive);
     int sure = hp_heartbeats_is_sure(comm->reports.heartbeats, blame.guilt != 0, hp_comm_heartbeat(comm), now);
-    if (!comm->reports.warning.since && !sure)
+    if (!warning->since && !sure)
         return;
-    hp_stall_word word =
-        hp_stall_warning_due(&comm->reports.warning, after, comm->running != NULL, comm->reports.moved_at, now);
-    if (word == HP_STALL_WARN)
-        warn(comm, &blame);
-    else if (word == HP_STALL_OVER)
+    switch (hp_stall_warning_due(warning, after, comm->running != NULL, comm->reports.moved_at, now)) {
+    case HP_STALL_WARN:
+        if (blame.guilt)
+            hp_blame_print(&blame, t->of, comm->ring->members, warning->lasted, line, sizeof(line));
+        else
+            hp_stats_waiting(comm, warning->lasted / HP_MS, line, sizeof(line));
+        hp_log(HP_LOG_WARN, "%s%s", hp_name_prefix(comm, name), line);
+        break;
+    case HP_STALL_OVER:
         hp_log(HP_LOG_WARN, "%sthe operation goes on after %.1f s", hp_name_prefix(comm, name),
-               (double)comm->reports.warning.lasted / 1e9);
+               (double)warning->lasted / 1e9);
+        break;
+    default: break;
+    }
+}
+
+/* --- once a second, for the server --- */
+
+static hp_vitals
+measure(hoop_comm *comm)
+{
+    hoop_stats s = {.size = sizeof(s)};
+    uint64_t at = hp_now() - comm->reports.born;
+    hp_stats_fill(comm, &s);
+    return (hp_vitals){.at = at,
+                       .operations = s.operations,
+                       .messages = s.messages,
+                       .sent = s.bytes_sent,
+                       .received = s.bytes_received,
+                       .waited = {[HP_WAIT_PEER] = s.waited_peer_ns,
+                                  [HP_WAIT_LINK] = s.waited_link_ns,
+                                  [HP_WAIT_STREAM] = s.waited_stream_ns,
+                                  [HP_WAIT_DEVICE] = s.waited_reduction_ns},
+                       .retransmits = s.retransmits,
+                       .delivery_rate = s.delivery_rate,
+                       .entries = s.entries,
+                       .entered = s.entered_ns,
+                       .entered_error = s.entered_error_ns,
+                       .rtt = s.rtt_us,
+                       .shares = (uint32_t)s.shares_memory};
+}
+
+void
+hp_vitals_send(hoop_comm *comm)
+{
+    hp_reports *r = &comm->reports;
+    uint8_t payload[HP_VITALS_BYTES];
+    if (!comm->client) {
+        r->vitals_due = HP_NEVER;
+        return;
+    }
+    (void)hp_loop_now(comm->loop);
+    uint64_t now = hp_loop_looked(comm->loop);
+    r->vitals_due = now + HP_SEC;
+    r->asks = 1;
+    if (!r->born)
+        r->born = now;
+    hp_stats_measure(comm);
+    hp_vitals vitals = measure(comm);
+    hp_vitals_put(payload, &vitals);
+    hp_membership_inform(hp_client_membership(comm->client), HP_FEATURE_STATS, HP_STATS, payload, sizeof(payload));
+}
+
+void
+hp_vitals_ask(hoop_comm *comm)
+{
+    comm->reports.asks = 0;
+    comm->reports.turns = HP_REPORT_TURNS;
+    if (comm->client)
+        hp_client_compare_clocks(comm->client, 1);
 }

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * wait: the public functions of an operation that was started: look at it, wait for it or for one of several, be called
- * when it has ended, let it go. Checks arguments and state, and passes on to progress.c and callback.c.
+ * when it has ended, let it go, ask what it has received. Checks arguments and state, and passes on to progress.c and callback.c.
  */
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "lib/attend.h"
 #include "lib/baton.h"
-#include "lib/callback.h"
 #include "lib/entry.h"
 #include "lib/group.h"
 #include "lib/progress.h"
 #include "lib/registry.h"
-#include "lib/work_pool.h"
+#include "lib/works.h"
 
 #include <sys/eventfd.h>
 
@@ -150,7 +148,7 @@ hoop_work_wait_or_fail(hoop_work *work, int timeout_ms)
     if (!done) {
         hp_waiter waiter = {.comm = comm, .works = &work, .count = 1};
         hp_progress_enter(comm);
-        done = hp_attend(&waiter, deadline_of(timeout_ms)) || expire(work, hp_now() - since);
+        done = hp_entry_wait(&waiter, deadline_of(timeout_ms)) || expire(work, hp_now() - since);
         hp_progress_leave(comm);
     }
     return done ? take_result(work) : hp_entry_check(comm);
@@ -303,5 +301,42 @@ hoop_work_free(hoop_work *work)
         return hp_entry_check(comm);
     if (hp_work_is_done(atomic_fetch_or(&work->state, HP_WORK_FREED)))
         hp_work_pool_give(comm, work);
+    return HOOP_SUCCESS;
+}
+
+/* --- what has come --- */
+
+static void
+hand_out(const hp_receipt *received, int *peer, size_t *count)
+{
+    if (peer)
+        *peer = received->peer;
+    if (count)
+        *count = received->count;
+}
+
+hoop_result
+hoop_received(int *peer, size_t *count)
+{
+    const hp_receipt *received = hp_entry_received();
+    if (!received->known)
+        return hp_entry_refuse(NULL, HOOP_ERR_INVALID_USAGE,
+                               "hoop_received: this thread has seen the end of no receive yet, by hoop_recv outside a "
+                               "group, or by a wait for hoop_irecv");
+    hand_out(received, peer, count);
+    return HOOP_SUCCESS;
+}
+
+hoop_result
+hoop_work_received(const hoop_work *work, int *peer, size_t *count)
+{
+    hp_receipt received;
+    if (!work)
+        return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT, "hoop_work_received: work is NULL");
+    if (!(atomic_load(&work->state) & HP_WORK_ENDED) || work->result != HOOP_SUCCESS ||
+        !hp_entry_receives(work, &received))
+        return hp_entry_refuse(work->comm, HOOP_ERR_INVALID_USAGE,
+                               "hoop_work_received: the work is not of hoop_irecv, has not ended, or has failed");
+    hand_out(&received, peer, count);
     return HOOP_SUCCESS;
 }

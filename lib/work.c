@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* work: see work.h. Finds bytes by element; work_pool.c makes works and takes them back. */
+/* work: see work.h. Finds bytes by element; works.c makes works and takes them back. */
 #include "lib/work.h"
 
 #include "base/dtype.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * work: one operation: arguments, plan, what is left to do, how it ended. work_pool.c owns all works of a communicator.
+ * work: one operation: arguments, plan, what is left to do, how it ended. works.c owns all works of a communicator.
  */
 #ifndef HP_WORK_H
 #define HP_WORK_H
@@ -57,7 +57,7 @@ struct hoop_work {
     hoop_done_fn *fn; /* of hoop_work_on_done */
     void *fn_arg;
 
-    hp_flight_record record; /* recorder.c's */
+    hp_flight_record record; /* account.c's */
 
     /* messages between two ranks; then it uses no channel */
     hp_message one_message; /* the usual single message ... */

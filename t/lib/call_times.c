@@ -3,7 +3,7 @@
  * call_times: ranks of a job that runs for days, on clocks that are days apart and drift, whose answers come soon or late.
  * Who calls late is late by that on average, whatever the clocks do meanwhile, and the stated error holds.
  */
-#include "lib/call_times.h"
+#include "lib/account.h"
 
 #include "base/clock.h"
 #include "t/tap/tap.h"

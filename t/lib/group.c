@@ -7,7 +7,7 @@
 
 #include "lib/entry.h"
 #include "lib/progress.h"
-#include "lib/work_pool.h"
+#include "lib/works.h"
 #include "t/tap/tap.h"
 
 #include <stdlib.h>

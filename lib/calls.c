@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * collective: the public collectives in their three forms. Each form is one function here (run, start,
- * start_on_stream); each public function only fills in its call.
+ * calls: the public collectives and messages in their three forms. Each form is one function here (run, start,
+ * start_on_stream); each public function only fills in its call. Other ranks learn nothing of a message that was refused.
  */
-#include "base/clock.h"
+#include "base/dtype.h"
 #include "base/err.h"
-#include "lib/attend.h"
+#include "lib/comm.h"
 #include "lib/devices.h"
 #include "lib/entry.h"
 #include "lib/group.h"
-#include "lib/name.h"
-#include "lib/on_stream.h"
 #include "lib/progress.h"
 #include "lib/request.h"
-#include "lib/work_pool.h"
+#include "lib/works.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,6 +38,24 @@ request_of_blocks(hp_kind kind, const void *send, void *recv, size_t sendcount, 
     hp_request r = request_of(kind, send, recv, sendcount, dtype, op, -1);
     r.counts = counts;
     r.displs = displs;
+    return r;
+}
+
+static hp_request
+request_of_message(hp_kind kind, const void *send, void *recv, size_t count, hoop_dtype dtype, int peer, int tag)
+{
+    hp_request r = request_of(kind, send, recv, count, dtype, HOOP_SUM, tag);
+    r.peer = peer;
+    return r;
+}
+
+static hp_request
+request_of_alltoallv(const void *send, void *recv, const size_t *sendcounts, const size_t *senddispls,
+                     const size_t *recvcounts, const size_t *recvdispls, hoop_dtype dtype)
+{
+    hp_request r = request_of_blocks(HP_ALLTOALLV, send, recv, 0, recvcounts, recvdispls, dtype, HOOP_SUM);
+    r.send_counts = sendcounts;
+    r.send_displs = senddispls;
     return r;
 }
 
@@ -78,7 +94,8 @@ make_ready(hoop_comm *comm, const hp_request *request, hoop_result *result)
     *result = device > 0 ? hp_entry_order(comm, work) : HOOP_SUCCESS;
     if (*result != HOOP_SUCCESS)
         return NULL;
-    hp_work_pool_plan(comm, work);
+    if (!work->messages)
+        hp_work_pool_plan(comm, work);
     return work;
 }
 
@@ -106,7 +123,9 @@ queue_in_group(hoop_comm *comm, const hp_request *request)
     if (joined > 0)
         return HOOP_SUCCESS;
     if (joined < 0) {
-        hp_entry_refuse(comm, HOOP_ERR_NO_MEMORY, "out of memory for a group's fused operation");
+        hp_entry_refuse(comm, HOOP_ERR_NO_MEMORY,
+                        hp_kind_is_message(request->call.kind) ? "out of memory for a message"
+                                                               : "out of memory for a group's fused operation");
         return hp_group_spoil(comm, &request->call);
     }
     work = make_work(comm, request, device, &result);
@@ -114,6 +133,21 @@ queue_in_group(hoop_comm *comm, const hp_request *request)
         return hp_group_spoil(comm, &request->call);
     hp_group_add(work);
     return HOOP_SUCCESS;
+}
+
+/* A blocking send to oneself must not wait for a receive that this thread cannot call meanwhile. */
+static hoop_result
+check_self(const hoop_comm *comm, const hp_request *r)
+{
+    hoop_error error;
+    if (r->call.kind != HP_SEND || r->peer != comm->rank ||
+        r->call.count * hp_dtype_size((hoop_dtype)r->call.dtype) <= HP_EAGER_MOST)
+        return HOOP_SUCCESS;
+    hp_err_set(&error, HOOP_ERR_INVALID_ARGUMENT,
+               "hoop_send: more than %d bytes to oneself wait for their receive, which this call keeps from being "
+               "called; use hoop_isend, or a group",
+               HP_EAGER_MOST);
+    return hp_entry_fail(comm, &error);
 }
 
 /*
@@ -128,9 +162,14 @@ run(hoop_comm *comm, hp_request *request)
         return result == HOOP_SUCCESS ? queue_in_group(comm, request) : hp_group_spoil(comm, &request->call);
     if (result != HOOP_SUCCESS)
         return hp_entry_unstarted(comm, &request->call, result);
+    int message = hp_kind_is_message(request->call.kind);
     if (group)
-        return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "a collective of another communicator inside a group");
-    if (hp_entry_may_wait(comm, "a blocking collective") != HOOP_SUCCESS)
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE,
+                               message ? "a message of another communicator inside a group"
+                                       : "a collective of another communicator inside a group");
+    if (check_self(comm, request) != HOOP_SUCCESS)
+        return HOOP_ERR_INVALID_ARGUMENT;
+    if (hp_entry_may_wait(comm, message ? "a blocking send or receive" : "a blocking collective") != HOOP_SUCCESS)
         return HOOP_ERR_INVALID_USAGE;
     hp_progress_enter(comm);
     hoop_work *work = make_ready(comm, request, &result);
@@ -138,8 +177,10 @@ run(hoop_comm *comm, hp_request *request)
         hp_progress_leave(comm);
         return hp_entry_unstarted(comm, &request->call, result);
     }
-    result = hp_attend_call(comm, work) == HOOP_SUCCESS ? HOOP_SUCCESS : hp_entry_check(comm);
+    result = hp_entry_wait_call(comm, work) == HOOP_SUCCESS ? HOOP_SUCCESS : hp_entry_check(comm);
     hp_progress_leave(comm);
+    if (message)
+        hp_entry_note_received(work);
     hp_work_pool_give(comm, work);
     return result;
 }
@@ -181,10 +222,11 @@ start_on_stream(hoop_comm *comm, hp_request request, void *stream)
     work = make_work(comm, &request, device_of(comm, &request, &result), &result);
     if (!work)
         return hp_entry_unstarted(comm, &request.call, result);
-    result = hp_on_stream(comm, work, request.send, request.recv, stream);
+    result = hp_entry_on_stream(comm, work, request.send, request.recv, stream);
     if (result != HOOP_SUCCESS)
         return hp_entry_unstarted(comm, &request.call, result);
-    hp_work_pool_plan(comm, work);
+    if (!work->messages)
+        hp_work_pool_plan(comm, work);
     hp_progress_submit(comm, work, work, 0);
     return HOOP_SUCCESS;
 }
@@ -267,6 +309,28 @@ hoop_reduce_scatterv(const void *sendbuf, void *recvbuf, const size_t *recvcount
                      hoop_dtype dtype, hoop_op op, hoop_comm *comm)
 {
     hp_request r = request_of_blocks(HP_REDUCE_SCATTERV, sendbuf, recvbuf, 0, recvcounts, displs, dtype, op);
+    return run(comm, &r);
+}
+
+hoop_result
+hoop_send(const void *sendbuf, size_t count, hoop_dtype dtype, int peer, int tag, hoop_comm *comm)
+{
+    hp_request r = request_of_message(HP_SEND, sendbuf, NULL, count, dtype, peer, tag);
+    return run(comm, &r);
+}
+
+hoop_result
+hoop_recv(void *recvbuf, size_t count, hoop_dtype dtype, int peer, int tag, hoop_comm *comm)
+{
+    hp_request r = request_of_message(HP_RECV, NULL, recvbuf, count, dtype, peer, tag);
+    return run(comm, &r);
+}
+
+hoop_result
+hoop_alltoallv(const void *sendbuf, void *recvbuf, const size_t *sendcounts, const size_t *senddispls,
+               const size_t *recvcounts, const size_t *recvdispls, hoop_dtype dtype, hoop_comm *comm)
+{
+    hp_request r = request_of_alltoallv(sendbuf, recvbuf, sendcounts, senddispls, recvcounts, recvdispls, dtype);
     return run(comm, &r);
 }
 
@@ -358,6 +422,26 @@ hoop_ireduce_scatterv(const void *sendbuf, void *recvbuf, const size_t *recvcoun
     return start(comm, request_of_blocks(HP_REDUCE_SCATTERV, sendbuf, recvbuf, 0, recvcounts, displs, dtype, op), work);
 }
 
+hoop_result
+hoop_isend(const void *sendbuf, size_t count, hoop_dtype dtype, int peer, int tag, hoop_comm *comm, hoop_work **work)
+{
+    return start(comm, request_of_message(HP_SEND, sendbuf, NULL, count, dtype, peer, tag), work);
+}
+
+hoop_result
+hoop_irecv(void *recvbuf, size_t count, hoop_dtype dtype, int peer, int tag, hoop_comm *comm, hoop_work **work)
+{
+    return start(comm, request_of_message(HP_RECV, NULL, recvbuf, count, dtype, peer, tag), work);
+}
+
+hoop_result
+hoop_ialltoallv(const void *sendbuf, void *recvbuf, const size_t *sendcounts, const size_t *senddispls,
+                const size_t *recvcounts, const size_t *recvdispls, hoop_dtype dtype, hoop_comm *comm, hoop_work **work)
+{
+    return start(comm, request_of_alltoallv(sendbuf, recvbuf, sendcounts, senddispls, recvcounts, recvdispls, dtype),
+                 work);
+}
+
 /* --- stream-ordered --- */
 
 hoop_result
@@ -441,4 +525,28 @@ hoop_reduce_scatterv_on_stream(const void *sendbuf, void *recvbuf, const size_t 
 {
     return start_on_stream(
         comm, request_of_blocks(HP_REDUCE_SCATTERV, sendbuf, recvbuf, 0, recvcounts, displs, dtype, op), cuda_stream);
+}
+
+hoop_result
+hoop_send_on_stream(const void *sendbuf, size_t count, hoop_dtype dtype, int peer, int tag, hoop_comm *comm,
+                    void *cuda_stream)
+{
+    return start_on_stream(comm, request_of_message(HP_SEND, sendbuf, NULL, count, dtype, peer, tag), cuda_stream);
+}
+
+hoop_result
+hoop_recv_on_stream(void *recvbuf, size_t count, hoop_dtype dtype, int peer, int tag, hoop_comm *comm,
+                    void *cuda_stream)
+{
+    return start_on_stream(comm, request_of_message(HP_RECV, NULL, recvbuf, count, dtype, peer, tag), cuda_stream);
+}
+
+hoop_result
+hoop_alltoallv_on_stream(const void *sendbuf, void *recvbuf, const size_t *sendcounts, const size_t *senddispls,
+                         const size_t *recvcounts, const size_t *recvdispls, hoop_dtype dtype, hoop_comm *comm,
+                         void *cuda_stream)
+{
+    return start_on_stream(
+        comm, request_of_alltoallv(sendbuf, recvbuf, sendcounts, senddispls, recvcounts, recvdispls, dtype),
+        cuda_stream);
 }

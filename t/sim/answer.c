@@ -143,10 +143,12 @@ narrow_made(const hp_call *call, uint64_t seed, int rank, uint64_t i)
 
 /* Rounding by search takes long, and every rank asks for every rank's elements: they repeat after PERIOD, a prime, and
  * are kept. */
+enum { PERIOD = 4099 };
+
 static uint32_t
 narrow_element(const hp_call *call, uint64_t seed, int rank, uint64_t i)
 {
-    enum { RANKS = 16, PERIOD = 4099 };
+    enum { RANKS = 16 };
     static _Thread_local struct {
         uint64_t key;
         uint32_t element;
@@ -162,22 +164,40 @@ narrow_element(const hp_call *call, uint64_t seed, int rank, uint64_t i)
     return kept[rank][i].element;
 }
 
+/* Of all ranks' elements i: their sum, the least and the greatest. */
+typedef struct range {
+    uint64_t key;
+    double sum, low, high;
+} range;
+
+static range
+narrow_range(const hp_call *call, uint64_t seed, int size, uint64_t i)
+{
+    static _Thread_local range kept[PERIOD];
+    range *all = &kept[i % PERIOD], made = {.low = (double)INFINITY, .high = -(double)INFINITY};
+    made.key = tap_mix(tap_mix(seed) + call->dtype + ((uint64_t)size << 32)) | 1;
+    if (all->key == made.key)
+        return *all;
+    for (int r = 0; r < size; r++) {
+        double v = ref_decode((hoop_dtype)call->dtype, narrow_element(call, seed, r, i));
+        made.sum += v;
+        made.low = v < made.low ? v : made.low;
+        made.high = v > made.high ? v : made.high;
+    }
+    return *all = made;
+}
+
 /* A mean as the manual promises it: off by J times max(u S, eta) at most, and between the least and the greatest. */
 static int
 is_mean(const hp_call *call, uint64_t seed, int size, uint64_t i, double got)
 {
     narrow n = narrow_of(call);
-    double sum = 0, low = (double)INFINITY, high = -low, most, joins = (size + 1) / 2.0 - 1.0 / size;
-    for (int r = 0; r < size; r++) {
-        double v = ref_decode((hoop_dtype)call->dtype, narrow_element(call, seed, r, i));
-        sum += v;
-        low = v < low ? v : low;
-        high = v > high ? v : high;
-    }
-    if (isnan(sum) || isinf(sum))
-        return isnan(sum) ? isnan(got) : got == sum;
-    most = fmax(ldexp(fmax(fabs(low), fabs(high)), -n.precision), ldexp(1, -n.denormal));
-    return got >= low && got <= high && fabs(got - sum / size) <= 1.001 * joins * most;
+    range all = narrow_range(call, seed, size, i);
+    double joins = (size + 1) / 2.0 - 1.0 / size;
+    if (isnan(all.sum) || isinf(all.sum))
+        return isnan(all.sum) ? isnan(got) : got == all.sum;
+    double most = fmax(ldexp(fmax(fabs(all.low), fabs(all.high)), -n.precision), ldexp(1, -n.denormal));
+    return got >= all.low && got <= all.high && fabs(got - all.sum / size) <= 1.001 * joins * most;
 }
 
 static void

@@ -305,10 +305,10 @@ stalls(plot *s, uint64_t bytes)
  * waits 0.6 s for a rank that knows more.
  */
 static void
-half_open(void)
+half_open(int n)
 {
     plot s = {.count = 300000, .times = 1000000};
-    int good = 0, n = party_rounds(50);
+    int good = 0;
     double most = 0;
     setenv("HOOP_OP_TIMEOUT_MS", "1500", 1);
     for (int i = 0; i < n; i++) {
@@ -386,10 +386,10 @@ outages(void)
 }
 
 static void
-cuts(void)
+cuts(int n)
 {
     plot s = {.count = 300000, .times = 1000000, .all = 1};
-    int good = 0, n = party_rounds(50), named = 0;
+    int good = 0, named = 0;
     double at, most = 0;
     setenv("HOOP_OP_TIMEOUT_MS", "2000", 1);
     for (int i = 0; i < n; i++) {
@@ -464,9 +464,11 @@ close_all(void)
     party_close(&p);
 }
 
-/* What waits for time-outs. */
+/* What waits for time-outs: the last ones of play_silence and play_cuts are three rounds side by side. */
+enum { SCENES = 5 };
+
 static void
-play(int scene)
+play_silence(int scene)
 {
     plot s = {.count = 50000, .times = 4};
     open_all();
@@ -474,16 +476,21 @@ play(int scene)
     case 0:
         stalls(&s, measured(&s));
         slowness();
-        outages();
         break;
-    case 1:
-        half_open();
-        half_open_and_idle();
-        break;
-    default:
-        cuts();
-        unsetenv("HOOP_OP_TIMEOUT_MS");
-        control();
+    case 1: half_open_and_idle(); break;
+    default: half_open((party_rounds(50) + 2) / 3);
+    }
+    close_all();
+}
+
+static void
+play_cuts(int scene)
+{
+    open_all();
+    switch (scene) {
+    case 0: outages(); break;
+    case 1: control(); break;
+    default: cuts((party_rounds(50) + 2) / 3);
     }
     close_all();
 }
@@ -502,6 +509,7 @@ main(void)
     }
     pieces();
     close_all();
-    tap_scenes(3, play);
+    tap_scenes(SCENES, play_silence);
+    tap_scenes(SCENES, play_cuts);
     return 0;
 }

@@ -74,20 +74,32 @@ allreduce(const trial *t, const void *send, void *recv, size_t count)
     return hoop_allreduce(send, recv, count, (hoop_dtype)t->call.dtype, (hoop_op)t->call.op, t->comm);
 }
 
+/* Bytes to the end of the copy in which element i of an endless row lies, `most` elements at most. */
+static size_t
+rest_of(const trial *t, size_t i, size_t most)
+{
+    size_t rest = FEW - i % FEW;
+    return (rest < most ? rest : most) * t->elem;
+}
+
 /* `count` elements from element `first` of an endless row of copies. */
 static void
 tile(const trial *t, const uint8_t *x, uint8_t *to, size_t first, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        memcpy(to + i * t->elem, x + (first + i) % FEW * t->elem, t->elem);
+    for (size_t i = 0, n; i < count; i += n / t->elem) {
+        n = rest_of(t, first + i, count - i);
+        memcpy(to + i * t->elem, x + (first + i) % FEW * t->elem, n);
+    }
 }
 
 static int
 is_tiled(const trial *t, const uint8_t *result, size_t first, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (memcmp(result + i * t->elem, t->wanted + (first + i) % FEW * t->elem, t->elem) != 0)
+    for (size_t i = 0, n; i < count; i += n / t->elem) {
+        n = rest_of(t, first + i, count - i);
+        if (memcmp(result + i * t->elem, t->wanted + (first + i) % FEW * t->elem, n) != 0)
             return 0;
+    }
     return 1;
 }
 

@@ -23,16 +23,18 @@ byte_of(int seed, size_t i)
 static int
 holds(int seed, size_t n)
 {
-    for (size_t i = 0; i < sizeof(to); i++)
-        if (to[i] != (i < n ? byte_of(seed, i) : 0xa5))
+    size_t rest = sizeof(to) - n;
+    for (size_t i = 0; i < n; i++)
+        if (to[i] != byte_of(seed, i))
             return 0;
-    return 1;
+    return rest == 0 || (to[n] == 0xa5 && memcmp(to + n, to + n + 1, rest - 1) == 0);
 }
 
+/* A message of n bytes. */
 static void
-fill(int seed)
+fill(int seed, size_t n)
 {
-    for (size_t i = 0; i < sizeof(from); i++)
+    for (size_t i = 0; i < n; i++)
         from[i] = byte_of(seed, i);
     memset(to, 0xa5, sizeof(to));
 }
@@ -76,7 +78,7 @@ larger(int rank, int size, void *arg)
     (void)size;
     for (int i = 0; i < 2 * SIZES && good; i++) {
         size_t n = sizes[i / 2], room = i % 2 ? n + 1 : sizeof(to);
-        fill(i);
+        fill(i, n);
         if (rank == late)
             party_nap(0.02);
         good = is_well(rank ? hoop_recv(to, room, HOOP_UINT8, 0, 0, comm) : hoop_send(from, n, HOOP_UINT8, 1, 0, comm),
@@ -97,7 +99,7 @@ larger_works(int rank, int size, void *arg)
     (void)size, (void)arg;
     for (int i = 0; i < 2 * SIZES && good; i++) {
         size_t n = sizes[i / 2] / 4;
-        fill(i);
+        fill(i, 4 * n);
         good = is_well(hoop_irecv(to, sizeof(to) / 4, HOOP_INT32, rank, 5, comm, &receive), comm);
         good &= hoop_work_received(receive, NULL, NULL) == HOOP_ERR_INVALID_USAGE;
         good = good && is_well(hoop_isend(from, n, HOOP_INT32, rank, 5, comm, &send), comm);
@@ -107,7 +109,7 @@ larger_works(int rank, int size, void *arg)
         good = good && (!done || got(receive, rank, n)) && is_well(hoop_work_wait(receive, -1), comm) &&
                got(NULL, rank, n) && holds(i, 4 * n);
     }
-    fill(99);
+    fill(99, ROOM);
     hoop_group_start(comm);
     hoop_recv(to, sizeof(to), HOOP_UINT8, rank, 5, comm);
     hoop_send(from, ROOM, HOOP_UINT8, rank, 5, comm);
@@ -131,7 +133,7 @@ send_all(hoop_comm *comm, int rank)
 {
     int good = 1;
     for (int k = 0; k < EACH && good; k++) {
-        fill(rank * EACH + k);
+        fill(rank * EACH + k, bytes_of(rank, k));
         good = is_well(hoop_send(from, bytes_of(rank, k), HOOP_UINT8, 0, 2, comm), comm);
     }
     return good;
@@ -197,12 +199,12 @@ any_forms(int rank, int size, void *arg)
     hoop_error e = {.size = sizeof(e)};
     int good = 1;
     (void)arg, (void)size;
-    fill(3);
+    fill(3, ROOM);
     hoop_group_start(comm);
     hoop_recv(to, sizeof(to), HOOP_UINT8, HOOP_ANY_RANK, 5, comm);
     hoop_send(from, ROOM, HOOP_UINT8, rank, 5, comm);
     good = is_well(hoop_group_end(comm), comm) && holds(3, ROOM);
-    fill(4);
+    fill(4, 9);
     good = good && is_well(hoop_send(from, 9, HOOP_UINT8, rank, 6, comm), comm) &&
            is_well(hoop_recv(to, sizeof(to), HOOP_UINT8, HOOP_ANY_RANK, 6, comm), comm) && holds(4, 9) &&
            got(NULL, rank, 9);

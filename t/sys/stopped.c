@@ -22,8 +22,8 @@ enum {
     FEW = 4,
     LAZY_MS = 900,
     LIMIT_MS = 6000,
-    SILENT_MS = 18000,
-    SILENT_LIMIT_MS = 25000,
+    SILENT_MS = 6000,
+    SILENT_LIMIT_MS = 12500,
     SCENES = 8
 };
 

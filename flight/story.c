@@ -8,7 +8,6 @@
 
 #include "base/rank_set.h"
 #include "base/say.h"
-#include "flight/chain.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -177,7 +176,7 @@ static int
 rank_of(const hp_flight_story *story, const hp_flight_member *m)
 {
     for (int i = 0; i < story->ring->count; i++)
-        if (hp_flight_same_process(story->ring->member[i].entry, m->entry))
+        if (story->ring->member[i].process == m->process)
             return head_of(&story->ring->member[i])->rank;
     return -1;
 }

@@ -57,7 +57,7 @@ elsewhere(const hp_table_view *v, int rank)
     const hp_witness *w = &v->ring->witnesses[rank];
     if (w->in_op || w->left || v->ring->state != HP_ROSTER_RUNNING || awaits_stream(v, rank) || is_stopped(v, rank))
         return NULL;
-    return hp_whereabouts_find(v->where, &v->ring->ring.members[rank], &here, 0);
+    return hp_whereabouts_find(v->where, &v->ring->ring.members[rank], &here);
 }
 
 /* Whether the host of a rank in no operation has not taken what was sent to it a second ago (hp_roster_tick). */

@@ -13,8 +13,6 @@
 
 enum { PLACE_TEXT = 2 * HP_NOUN + 4, DEED_TEXT = 64 };
 
-static const hp_wait_place nowhere = {.rank = -1};
-
 /* The rank of this process in the ring; -1: none. */
 static int
 rank_of(const hp_roster *r, const hp_member *who)
@@ -24,8 +22,6 @@ rank_of(const hp_roster *r, const hp_member *who)
             return i;
     return -1;
 }
-
-/* --- places --- */
 
 static int
 is_operation(const hp_wait_place *p)
@@ -39,107 +35,24 @@ message_of(const hp_wait_place *p)
     return &p->ring->witnesses[p->rank].waiting;
 }
 
-/* Whom the place awaits: a split the first rank that is missing, a message its peer. */
-static hp_blame
-blame_of(const hp_wait_place *p)
-{
-    const hp_roster *r = p->ring;
-    hp_blame blame = {.guilt = HP_GUILT_ABSENT, .other = p->rank, .waiting = 1};
-    if (is_operation(p))
-        return hp_blame_find(r->witnesses, r->ring.size, HP_SILENT_HEARTBEATS * r->heartbeat);
-    if (p->split) {
-        while (hp_join_group_has(p->split, blame.rank) && blame.rank < r->ring.size - 1)
-            blame.rank++;
-        blame.waiting = p->split->joined_n;
-    } else if (message_of(p)->awaited.rank >= 0) {
-        blame.rank = message_of(p)->awaited.rank;
-    } else {
-        blame.rank = p->rank;
-        blame.guilt = HP_GUILT_SELF;
-    }
-    if (r->witnesses[blame.rank].left)
-        blame.guilt = HP_GUILT_LEFT;
-    return blame;
-}
-
 /* --- the walk --- */
 
-/* Whether it awaits a rank that is nowhere in hoop but in what its stream has to reach, or that has done its part. */
-static int
-is_end(const hp_wait_place *p, const hp_blame *blame)
-{
-    const hp_witness *w = blame->guilt == HP_GUILT_ABSENT ? &p->ring->witnesses[blame->rank] : NULL;
-    if (!w)
-        return 1;
-    return is_operation(p) && (w->completed >= blame->sequence || hp_blame_awaits_stream(w));
-}
-
-/* The other place in which the awaited rank waits; of several, that of the longest wait. Its ring is NULL: there is none. */
-static hp_wait_place
-follow(const hp_whereabouts *where, const hp_wait_place *p, const hp_blame *blame)
-{
-    if (is_end(p, blame))
-        return nowhere;
-    const hp_member *who = &p->ring->ring.members[blame->rank];
-    if (hp_whereabouts_known(where, who).process == HP_PROCESS_STOPPED)
-        return nowhere;
-    const hp_stay *stay = hp_whereabouts_find(where, who, p, 1);
-    return stay ? stay->place : nowhere;
-}
-
-/* A job's list begins with its newest ring. In one ring the operation comes before splits, and these before messages. */
-static int
-is_older(const hp_whereabouts *where, const hp_wait_place *a, const hp_wait_place *b)
-{
-    const hp_roster *r = where->job->rosters;
-    if (a->ring == b->ring && a->split && b->split)
-        return a->split->split < b->split->split;
-    if (a->ring == b->ring && (a->split || b->split))
-        return a->split ? b->rank >= 0 : is_operation(a);
-    if (a->ring == b->ring)
-        return a->rank < b->rank;
-    while (r != a->ring && r != b->ring)
-        r = r->next;
-    return r == b->ring;
-}
-
-/* Counts the places of the circle in which the chain is, and goes to the oldest one. */
-static void
-go_round(const hp_whereabouts *where, hp_wait_chain *c)
-{
-    hp_wait_place start = c->last, at = start;
-    do {
-        hp_blame blame = blame_of(&at);
-        if (is_older(where, &at, &c->last))
-            c->last = at;
-        at = follow(where, &at, &blame);
-        c->circle++;
-    } while (at.ring && !hp_wait_place_same(&at, &start));
-    c->blame = blame_of(&c->last);
-}
-
-/* By Brent: `mark` waits for the walk at ever longer distances, so a circle is found without a list of the places seen. */
 hp_wait_chain
 hp_wait_chain_find(const hp_whereabouts *where, const hp_wait_place *from)
 {
-    hp_wait_chain c = {.from = *from, .last = *from, .first = blame_of(from)};
-    hp_wait_place mark = *from, next;
-    int distance = 0, most = 1;
+    hp_wait_chain c = {.from = *from, .last = *from, .first = hp_wait_place_blame(from)};
+    hp_wait_finding found = hp_whereabouts_follow(where, from, &c.first);
     c.blame = c.first;
-    while ((next = follow(where, &c.last, &c.blame)).ring) {
-        c.last = next;
-        c.blame = blame_of(&next);
-        c.hops++;
-        if (hp_wait_place_same(&next, &mark)) {
-            go_round(where, &c);
-            break;
-        }
-        if (++distance == most) {
-            mark = next;
-            distance = 0;
-            most *= 2;
-        }
-    }
+    if (found.waiter < 0)
+        return c;
+    const hp_stay *last = where->waits[found.waiter].at;
+    c.last = last->place;
+    c.waiter = last->who;
+    c.blame = hp_wait_place_blame(&c.last);
+    c.hops = found.hops;
+    c.circle = found.circle;
+    if (c.circle)
+        c.second = ((const hp_stay *)where->waits[found.culprit].at)->place;
     return c;
 }
 
@@ -170,23 +83,17 @@ print_place(const hp_wait_place *p, const hp_blame *blame, char out[PLACE_TEXT])
 
 /* Ranks are named by their numbers in the oldest place's ring. */
 static void
-print_circle(const hp_whereabouts *where, const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
+print_circle(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
 {
     char mine[PLACE_TEXT], theirs[PLACE_TEXT], more[48] = "";
-    hp_wait_place second = follow(where, &c->last, &c->blame), before = second;
-    hp_blame next = blame_of(&second), back = next;
-    for (hp_wait_place at; (at = follow(where, &before, &back)).ring && !hp_wait_place_same(&at, &c->last);) {
-        before = at;
-        back = blame_of(&at);
-    }
-    const hp_roster *r = c->last.ring;
-    const hp_member *late = &r->ring.members[c->blame.rank];
-    const hp_member *waits = &r->ring.members[rank_of(r, &before.ring->ring.members[back.rank])];
+    hp_blame next = hp_wait_place_blame(&c->second);
+    const hp_member *members = c->last.ring->ring.members;
     if (c->circle > 2)
         snprintf(more, sizeof(more), ", in a circle of %d calls", c->circle);
     snprintf(out, size, "%s waits in %s, and %s in %s%s: call them in the same order; waited %.1f s",
-             hp_member_process(late).text, print_place(&second, &next, theirs), hp_member_process(waits).text,
-             print_place(&c->last, &c->blame, mine), more, (double)stalled / 1e9);
+             hp_member_process(&members[c->blame.rank]).text, print_place(&c->second, &next, theirs),
+             hp_member_process(&members[rank_of(c->last.ring, c->waiter)]).text, print_place(&c->last, &c->blame, mine),
+             more, (double)stalled / 1e9);
 }
 
 /* What the awaited rank has not done. */
@@ -301,7 +208,7 @@ void
 hp_wait_chain_say(const hp_whereabouts *where, const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
 {
     if (c->circle)
-        print_circle(where, c, stalled, out, size);
+        print_circle(c, stalled, out, size);
     else
         print_end(where, c, stalled, out, size);
 }

@@ -13,6 +13,8 @@
 typedef struct hp_wait_chain {
     hp_wait_place from, last; /* the first place and the last one; of a circle the oldest of its places */
     hp_blame first, blame;    /* whom the first place and the last one await */
+    const hp_member *waiter;  /* who is in the last place, on the way */
+    hp_wait_place second;     /* of a circle: where the one waits that the oldest place awaits */
     int hops;                 /* places behind the first; 0: the awaited rank waits in no other place */
     int circle;               /* places in the circle to which it leads; 0: it ends */
 } hp_wait_chain;

@@ -7,7 +7,6 @@
 #ifndef HP_CALL_TIMES_H
 #define HP_CALL_TIMES_H
 
-#include "rendezvous/clock_offset.h"
 #include "rendezvous/lateness.h"
 
 /* All zero at first. */

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "rendezvous/hold_up.h"
-#include "rendezvous/rings.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -83,7 +82,7 @@ const char *
 hp_job_watch_missing(const hp_whereabouts *where, const hp_join_group *m, uint64_t now, char *out, size_t size)
 {
     const hp_wait_place here = {.split = m, .rank = -1};
-    const hp_roster *parent = hp_rings_find(where->job->rosters, m->parent);
+    const hp_roster *parent = hp_job_ring(where->job->rosters, m->parent);
     int guilty;
     if (hp_wait_chain_print(where, &here, now - m->opened, &guilty, out, size))
         return out;

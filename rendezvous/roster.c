@@ -10,8 +10,8 @@
 #include "base/mem.h"
 #include "base/rank_set.h"
 #include "base/wire.h"
-#include "rendezvous/departure.h"
-#include "rendezvous/ring_order.h"
+#include "rendezvous/join_group.h"
+#include "rendezvous/link_loss.h"
 
 #include <stdio.h>
 #include <stdlib.h>

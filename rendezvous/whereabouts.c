@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "rendezvous/rings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,7 +151,7 @@ add_waits(hp_whereabouts *w, const hp_roster *r, int age)
 static void
 add_split(hp_whereabouts *w, const hp_join_group *m)
 {
-    const hp_wait_place place = {.ring = hp_rings_find(w->job->rosters, m->parent), .split = m, .rank = -1};
+    const hp_wait_place place = {.ring = hp_job_ring(w->job->rosters, m->parent), .split = m, .rank = -1};
     if (!place.ring || place.ring->ring.size != m->size || m->failure.code || m->joined_n == m->size)
         return;
     uint64_t still = silence(place.ring);

@@ -4,7 +4,6 @@
  * there are processes, not as many times more as there are rings. A ring's own question would search all the others.
  */
 #include "base/clock.h"
-#include "rendezvous/rings.h"
 #include "rendezvous/table.h"
 #include "rendezvous/whereabouts.h"
 #include "t/tap/tap.h"

@@ -5,7 +5,7 @@
  * for each other, and which is the oldest. Processes wait in operations, in splits and in messages.
  */
 #include "flight/ring.h"
-#include "rendezvous/wait_chain.h"
+#include "rendezvous/hold_up.h"
 #include "t/flight/scene.h"
 #include "t/rendezvous/wait_rings.h"
 #include "t/tap/tap.h"
@@ -98,7 +98,8 @@ from_reports(const story *s)
     hp_whereabouts where = hp_whereabouts_take(&rings_job, NULL, RINGS_AT * HP_SEC);
     hp_wait_chain c = hp_wait_chain_find(&where, &from);
     hp_whereabouts_free(&where);
-    verdict v = {(char)(c.last.ring->ring.members[c.blame.rank].pid - 800), c.circle ? 0 : c.hops, c.circle, NOWHERE};
+    verdict v = {(char)(c.last.ring->ring.members[c.blame.rank].pid - 800), c.circle ? 0 : c.hops, c.circle, NOWHERE,
+                 HP_IN_OPERATION};
     for (int r = 0; r < PLACES && c.hops; r++)
         v.ring = c.last.ring == &ring[r]->roster ? r : v.ring;
     v.call = c.last.split ? HP_IN_SPLIT : c.last.rank >= 0 ? HP_IN_MESSAGE : HP_IN_OPERATION;

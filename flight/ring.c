@@ -50,15 +50,6 @@ hp_flight_find(const hp_flight *flight, uint64_t sequence)
     return NULL;
 }
 
-static uint64_t
-latest_of(const hp_flight_record *r, uint64_t latest)
-{
-    const uint64_t times[] = {r->entered, r->first, r->last, r->left};
-    for (int i = 0; i < 4; i++)
-        latest = times[i] > latest ? times[i] : latest;
-    return latest;
-}
-
 static hp_flight_member
 member_of(const hp_flight_entry *entry)
 {
@@ -67,7 +58,9 @@ member_of(const hp_flight_entry *entry)
     m.latest = f->head.split_at;
     for (int i = 0; i < f->count; i++) {
         const hp_flight_record *r = &f->record[i];
-        m.latest = latest_of(r, m.latest);
+        const uint64_t times[] = {r->entered, r->first, r->last, r->left};
+        for (int k = 0; k < 4; k++)
+            m.latest = times[k] > m.latest ? times[k] : m.latest;
         int message = hp_kind_is_message(r->call.kind), stuck = !r->left || r->result != HOOP_SUCCESS;
         if (!message)
             m.last = r;
@@ -219,15 +212,13 @@ note_waits(hp_flight_rings *rings)
         for (int k = 0; !rings->ring[i].at_work && k < rings->ring[i].count; k++) {
             const hp_flight_member *m = &rings->ring[i].member[k];
             const hp_flight_head *head = head_of(m);
-            const hp_flight_place here = {.ring = &rings->ring[i], .member = m};
-            hp_flight_place p = here;
+            hp_flight_place p = {.ring = &rings->ring[i], .member = m};
             if ((p.record = m->stuck))
                 note(rings, p, HP_IN_OPERATION, m->stuck->sequence, m->stuck->entered);
             if ((p.record = m->message))
                 note(rings, p, HP_IN_MESSAGE, (uint64_t)head->rank, m->message->entered);
-            p.splits = 1;
             p.record = NULL;
-            if (hp_flight_splits(m, 0))
+            if ((p.splits = hp_flight_splits(m, 0)))
                 note(rings, p, HP_IN_SPLIT, head->split, head->split_at);
         }
 }
@@ -281,22 +272,16 @@ is_transfer(const hp_flight_member *a, const hp_flight_record *r, const hp_fligh
 }
 
 static const hp_flight_member *
-awaited_peer(const hp_flight_place *p)
-{
-    int rank = hp_flight_peer_of(p->record);
-    const hp_flight_member *peer = rank < 0 ? NULL : hp_flight_first(p->ring, hp_flight_has_rank, (uint64_t)rank);
-    return peer && !is_transfer(p->member, p->record, peer) ? peer : NULL;
-}
-
-static const hp_flight_member *
 awaited(const hp_flight_place *p)
 {
     const hp_flight_member *m = NULL;
     if (p->splits)
         m = hp_flight_first(p->ring, hp_flight_has_not_split, head_of(p->member)->split);
-    else if (p->record && hp_kind_is_message(p->record->call.kind))
-        m = awaited_peer(p);
-    else {
+    else if (hp_kind_is_message(p->record->call.kind)) {
+        int rank = hp_flight_peer_of(p->record);
+        m = rank < 0 ? NULL : hp_flight_first(p->ring, hp_flight_has_rank, (uint64_t)rank);
+        m = m && is_transfer(p->member, p->record, m) ? NULL : m;
+    } else {
         m = hp_flight_first(p->ring, hp_flight_is_behind, p->record->sequence);
         m = m ? m : hp_flight_find_gone(p->ring);
     }

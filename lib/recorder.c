@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "flight/process.h"
+#include "flight/collection.h"
 #include "lib/environment.h"
 
 #include <stdio.h>

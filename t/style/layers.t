@@ -110,7 +110,7 @@ allowed 'bin sees everything but t' 'hoop\.h|(base|flight|net|rendezvous|launch|
 
 # The files of each folder, from the top to the bottom.
 downward base say call call_names dtype processors wire buffer log line_writer count wait stopwatch thread interrupt clock text secmem rank_set mem err number limits option_error distance hash option_list json
-downward flight report base64 story ring sweep collection folder server_socket process format wait_graph
+downward flight report story ring sweep collection folder format wait_graph
 downward net link stripe medium shm control receiver frame_check link_state iov acceptor candidate pending spare race dial handshake_io handshake \
     alarm log_queue ports secret auth frame probe sock interface addr lookup tcp_path tcp_silence socket loop
 downward gpu gpu host cuda cuda_stream_sync cuda_queue cuda_bounce cuda_launch cuda_memtype cuda_context \

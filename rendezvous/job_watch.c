@@ -161,16 +161,6 @@ hp_job_watch_links(hp_roster *r, uint64_t now)
         r->events->warn(r->events->arg, line);
 }
 
-/* The ring that was named last, unless it has failed. */
-static const hp_roster *
-named_ring(const hp_job_watch *watch, const hp_roster *rosters)
-{
-    for (const hp_roster *r = rosters; r; r = r->next)
-        if (r->ring.comm == watch->ring && r->state != HP_ROSTER_FAILED)
-            return r;
-    return NULL;
-}
-
 static const hp_roster *
 longest_stalled(const hp_roster *rosters)
 {
@@ -186,7 +176,9 @@ hp_job_watch_stall(hp_job *job, uint64_t now)
 {
     hp_job_watch *watch = &job->watch;
     char line[480], text[256];
-    const hp_roster *r = watch->warning.since ? named_ring(watch, job->rosters) : NULL;
+    const hp_roster *r = watch->warning.since ? job->rosters : NULL;
+    while (r && (r->ring.comm != watch->ring || r->state == HP_ROSTER_FAILED)) /* which was named last */
+        r = r->next;
     if (!r) {
         watch->warning.since = 0; /* its failure was logged */
         r = longest_stalled(job->rosters);

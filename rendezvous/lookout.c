@@ -38,21 +38,14 @@ add(const hp_member *who, const hp_member **out, int n, int most)
     return n;
 }
 
-/* Whether a member may have ended, or its host may be cut off. */
-static int
-is_absent(const hp_roster *r, int rank)
-{
-    const hp_witness *w = &r->witnesses[rank];
-    return r->losses.away[rank] || (r->state < HP_ROSTER_FAILED && !w->left && w->silence >= r->peer_timeout);
-}
-
 int
 hp_absence_list(const hp_job *job, const hp_member **out, int most)
 {
     int n = 0;
     for (const hp_roster *r = job->rosters; r; r = r->next)
         for (int i = 0; i < r->ring.size; i++)
-            if (is_absent(r, i))
+            if (r->losses.away[i] ||
+                (r->state < HP_ROSTER_FAILED && !r->witnesses[i].left && r->witnesses[i].silence >= r->peer_timeout))
                 n = add(&r->ring.members[i], out, n, most);
     for (const hp_join_group *m = job->join_groups; m; m = m->next)
         for (int i = 0; i < m->joined_n; i++)

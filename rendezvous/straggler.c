@@ -29,12 +29,6 @@ mark_of(const hp_vitals *c)
         .at = c->at, .calls = c->operations + c->messages, .waited = c->waited[HP_WAIT_PEER] + c->waited[HP_WAIT_LINK]};
 }
 
-static const hp_milestone *
-newest_mark(const hp_history *h)
-{
-    return &h->mark[(h->next_mark + HP_MILESTONES - 1) % HP_MILESTONES];
-}
-
 static void
 note(hp_history *h, const hp_vitals *vitals, uint64_t now)
 {
@@ -44,7 +38,8 @@ note(hp_history *h, const hp_vitals *vitals, uint64_t now)
         h->before = h->last;
     h->last = *vitals;
     h->seen = now;
-    if (h->marks && grown(newest_mark(h)->at, vitals->at) < MARK_EVERY)
+    const hp_milestone *newest = &h->mark[(h->next_mark + HP_MILESTONES - 1) % HP_MILESTONES];
+    if (h->marks && grown(newest->at, vitals->at) < MARK_EVERY)
         return;
     h->mark[h->next_mark] = mark_of(vitals);
     h->next_mark = (h->next_mark + 1) % HP_MILESTONES;
@@ -64,18 +59,11 @@ hp_history_take(hp_history **all, int size, int rank, const uint8_t *payload, si
     return 1;
 }
 
-/* The counters at the beginning of a span; that of the whole time begins with none. */
-static hp_vitals
-first_of(const hp_history *h, hp_span span)
-{
-    return span == HP_SPAN_ALL ? (hp_vitals){0} : h->before;
-}
-
 hp_rates
 hp_history_rates(const hp_history *h, hp_span span, uint64_t now)
 {
     hp_rates r = {.most = HP_WAIT_PEER};
-    hp_vitals first = first_of(h, span);
+    hp_vitals first = span == HP_SPAN_ALL ? (hp_vitals){0} : h->before;
     double ns = (double)grown(first.at, h->last.at);
     if (!h->seen || ns <= 0 || (span == HP_SPAN_MOMENT && grown(h->seen, now) > FRESH))
         return r;
@@ -121,14 +109,6 @@ hp_history_added(const hp_history *h, hp_span span, uint64_t now)
 
 static const double late_share = 0.05, link_share = 0.1, used_share = 0.1;
 
-/* 0: nothing is known of the rank in this span, or it has ended no call. */
-static int
-read_rank(const hp_history *h, hp_span span, uint64_t now, hp_milestone *added)
-{
-    *added = hp_history_added(h, span, now);
-    return added->at > 0 && added->calls > 0;
-}
-
 static hp_straggler
 find(const hp_history *histories, int n, hp_span span, uint64_t now)
 {
@@ -136,8 +116,8 @@ find(const hp_history *histories, int n, hp_span span, uint64_t now)
     hp_milestone least = {0};
     double least_share = 2, sum = 0;
     for (int i = 0; i < n && histories; i++) {
-        hp_milestone added;
-        if (!read_rank(&histories[i], span, now, &added))
+        hp_milestone added = hp_history_added(&histories[i], span, now);
+        if (!added.at || !added.calls) /* nothing is known of the rank in this span, or it has ended no call */
             return (hp_straggler){.rank = -1};
         double share = (double)added.waited / (double)added.at;
         sum += share;

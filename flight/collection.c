@@ -2,19 +2,107 @@
 /*
  * collection: see collection.h. A recorder is read twice if its process may live: what has changed meanwhile is not
  * believed, and a recorder in which a record was just being written is read again. The process is looked at before the first
- * reading: one that had ended by then has written all of it.
+ * reading: one that had ended by then has written all of it. This is the one file that reads the clock that can be set:
+ * recorders of several hosts have no other in common.
  */
 #include "flight/collection.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+/* --- a process --- */
+
+enum { FIELDS_TO_START = 19 }; /* of /proc/PID/stat, from the state to the time of the start */
+
+/* /proc/PID/stat: "PID (NAME) STATE PARENT ..."; NAME may have any bytes, so the last ')' counts. 0: gone or a zombie. */
+static int
+read_stat(uint32_t pid, char *state, uint64_t *started)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0)
+        return 0;
+    text[n] = '\0';
+    const char *at = strrchr(text, ')');
+    if (!at || strlen(at) < 3)
+        return 0;
+    *state = at[2];
+    at += 2;
+    for (int i = 0; at && i < FIELDS_TO_START; i++)
+        at = strchr(at + 1, ' ');
+    *started = at ? strtoull(at, NULL, 10) : 0;
+    return *state != 'Z' && *state != 'X';
+}
+
+static uint64_t
+pid_space(void)
+{
+    struct stat space;
+    return stat("/proc/self/ns/pid", &space) == 0 ? (uint64_t)space.st_ino : 0;
+}
+
+void
+hp_flight_sign(hp_flight_head *head)
+{
+    struct timespec date;
+    char state;
+    head->pid = (uint32_t)getpid();
+    head->pid_space = pid_space();
+    if (!read_stat(head->pid, &state, &head->started))
+        head->started = 0;
+    clock_gettime(CLOCK_REALTIME, &date);
+    head->realtime = (uint64_t)date.tv_sec * HP_SEC + (uint64_t)date.tv_nsec;
+    head->monotonic = hp_now();
+}
+
+int
+hp_flight_exists(uint32_t pid)
+{
+    uint64_t started;
+    char state;
+    return read_stat(pid, &state, &started);
+}
+
+static int
+is_stopped(char state)
+{
+    return state == 'T' || state == 't';
+}
+
+int
+hp_flight_is_stopped(uint32_t pid)
+{
+    uint64_t started;
+    char state;
+    return read_stat(pid, &state, &started) && is_stopped(state);
+}
+
+hp_flight_state
+hp_flight_look(const hp_flight_head *head)
+{
+    uint64_t started;
+    char state;
+    if (!head->started || !head->pid_space || head->pid_space != pid_space())
+        return HP_FLIGHT_UNKNOWN;
+    if (!read_stat(head->pid, &state, &started) || started != head->started)
+        return HP_FLIGHT_ENDED;
+    return is_stopped(state) ? HP_FLIGHT_STOPPED : HP_FLIGHT_RUNS;
+}
 
 static const char ending[] = ".flight";
 
@@ -185,24 +273,17 @@ has_moved(const hp_flight *from, const hp_flight *to)
     return 0;
 }
 
-static int
-stands_still(const hp_flight *flight, const hp_flight_collection *earlier)
-{
-    for (size_t i = 0; i < earlier->count; i++) {
-        const hp_flight *before = earlier->entry[i].flight;
-        if (is_same_recorder(&before->head, &flight->head) && !has_moved(before, flight))
-            return 1;
-    }
-    return 0;
-}
-
 void
 hp_flight_compare(hp_flight_collection *all, const hp_flight_collection *earlier)
 {
     for (size_t i = 0; i < all->count; i++) {
         hp_flight_entry *entry = &all->entry[i];
-        int may_run = entry->state == HP_FLIGHT_RUNS || entry->state == HP_FLIGHT_UNKNOWN;
-        if (may_run && !stands_still(entry->flight, earlier))
+        int moves = entry->state == HP_FLIGHT_RUNS || entry->state == HP_FLIGHT_UNKNOWN;
+        for (size_t k = 0; moves && k < earlier->count; k++) {
+            const hp_flight *before = earlier->entry[k].flight;
+            moves = !is_same_recorder(&before->head, &entry->flight->head) || has_moved(before, entry->flight);
+        }
+        if (moves)
             entry->state = HP_FLIGHT_MOVES;
     }
 }

@@ -1,10 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* collection: recorders that were read, of any number of processes, and what had become of these by then. */
+/*
+ * collection: recorders that were read, of any number of processes, and what had become of these by then, by /proc; and how a
+ * process signs its recorder, so that it is found again.
+ */
 #ifndef HP_FLIGHT_COLLECTION_H
 #define HP_FLIGHT_COLLECTION_H
 
 #include "base/clock.h"
-#include "flight/process.h"
+#include "flight/format.h"
+
+/* --- which process, and what has become of it --- */
+
+typedef enum hp_flight_state {
+    HP_FLIGHT_UNKNOWN, /* it is of another host, or of another pid namespace */
+    HP_FLIGHT_RUNS,
+    HP_FLIGHT_STOPPED, /* by a signal, or by a debugger */
+    HP_FLIGHT_ENDED,
+    HP_FLIGHT_MOVES /* it has called, ended a call, or moved data between two readings of its recorder */
+} hp_flight_state;
+
+/* Sets pid, started, pid_space and both clocks of this process. */
+void hp_flight_sign(hp_flight_head *head);
+
+/* Whether there is a process of this number that has not ended. */
+int hp_flight_exists(uint32_t pid);
+
+/* Whether that process is stopped, by a signal or by a debugger. */
+int hp_flight_is_stopped(uint32_t pid);
+
+/* What has become of the process that signed. A process of the same pid that was started later is another one. */
+hp_flight_state hp_flight_look(const hp_flight_head *head);
+
+/* --- recorders --- */
 
 #define HP_FLIGHT_PAUSE (250 * HP_MS) /* between two readings of recorders whose processes run */
 

@@ -11,20 +11,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum { TRIES = 10000 }; /* names of one process: a recorder may be left of an earlier one with its pid */
 
 /* --- the folder --- */
-
-/* A folder of another user would show that user what this one calls, and take a link to any file. */
-static int
-is_ours(int fd)
-{
-    struct stat folder;
-    return fstat(fd, &folder) == 0 && folder.st_uid == geteuid() && (folder.st_mode & 077) == 0;
-}
 
 static int
 open_folder(const char *path, int make, hoop_error *error)
@@ -38,7 +32,8 @@ open_folder(const char *path, int make, hoop_error *error)
         hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot open the folder %s", path);
         return -1;
     }
-    if (is_ours(fd))
+    struct stat folder; /* one of another user would show that user what this one calls, and take a link to any file */
+    if (fstat(fd, &folder) == 0 && folder.st_uid == geteuid() && (folder.st_mode & 077) == 0)
         return fd;
     hp_err_set(error, HOOP_ERR_SYSTEM, "the folder %s is not this user's alone: remove it, or give it mode 0700", path);
     close(fd);
@@ -153,4 +148,52 @@ hp_flight_file_end(hp_flight_file *file, int keep)
     if (!keep)
         unlink(file->path);
     file->words = NULL;
+}
+
+/* --- sockets of servers --- */
+
+int
+hp_server_socket_pid(const char *name)
+{
+    int pid, end = 0;
+    return sscanf(name, "%9d-%*9d.socket%n", &pid, &end) == 1 && end > 0 && name[end] == '\0' && pid > 0 ? pid : 0;
+}
+
+int
+hp_server_socket_connect(const char *path)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof(at.sun_path)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(at.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&at, sizeof(at)) == 0)
+        return fd;
+    int number = errno;
+    close(fd);
+    errno = number;
+    return -1;
+}
+
+const char *
+hp_server_socket_path(int folder, const char *name, char out[HP_SERVER_SOCKET_PATH])
+{
+    snprintf(out, HP_SERVER_SOCKET_PATH, "/proc/self/fd/%d/%.32s", folder, name);
+    return out;
+}
+
+int
+hp_server_socket_is_dead(int folder, const char *name)
+{
+    char path[HP_SERVER_SOCKET_PATH];
+    struct stat file;
+    if (!hp_server_socket_pid(name) || fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISSOCK(file.st_mode) || file.st_uid != geteuid())
+        return 0;
+    int fd = hp_server_socket_connect(hp_server_socket_path(folder, name, path)), refused = errno == ECONNREFUSED;
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 && refused;
 }

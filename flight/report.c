@@ -8,7 +8,6 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "flight/base64.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,6 +21,49 @@ static const char *const waits[HP_WAITS] = {"", "data of rank", "rank that has t
                                             "its own device"};
 static const char version_key[] = "\"version\":";
 static const char packed_key[] = "\"recorder\":\"";
+
+/* --- bytes as text --- */
+
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+void
+hp_base64_put(char *out, const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i += 3) {
+        uint32_t three = (uint32_t)bytes[i] << 16;
+        three |= i + 1 < n ? (uint32_t)bytes[i + 1] << 8 : 0;
+        three |= i + 2 < n ? bytes[i + 2] : 0;
+        *out++ = digits[three >> 18];
+        *out++ = digits[three >> 12 & 63];
+        *out++ = i + 1 < n ? digits[three >> 6 & 63] : '=';
+        *out++ = i + 2 < n ? digits[three & 63] : '=';
+    }
+    *out = '\0';
+}
+
+ptrdiff_t
+hp_base64_get(uint8_t *out, size_t room, const char *text, size_t n)
+{
+    size_t used = 0;
+    uint32_t bits = 0;
+    int held = 0; /* bits that are held */
+    while (n > 0 && text[n - 1] == '=')
+        n--;
+    for (size_t i = 0; i < n; i++) {
+        const char *digit = text[i] ? strchr(digits, text[i]) : NULL;
+        if (!digit)
+            return -1;
+        bits = bits << 6 | (uint32_t)(digit - digits);
+        held += 6;
+        if (held < 8)
+            continue;
+        held -= 8;
+        if (used == room)
+            return -1;
+        out[used++] = (uint8_t)(bits >> held);
+    }
+    return (ptrdiff_t)used;
+}
 
 /* --- for people --- */
 
@@ -37,16 +79,6 @@ print_member(FILE *to, const hp_flight_member *m)
             m->stuck == m->last && m->last ? (m->last->left ? ", failed" : ", not ended") : "");
     if (head->error_code)
         fprintf(to, "        %s\n", head->error);
-}
-
-static void
-print_members(FILE *to, const hp_flight_ring *ring)
-{
-    fprintf(to, "\n  rank  host                  pid  process   operation  its newest\n");
-    for (int i = 0; i < ring->count && i < RANKS_SHOWN; i++)
-        print_member(to, &ring->member[i]);
-    if (ring->count > RANKS_SHOWN)
-        fprintf(to, "  ... and %d more (--json has all)\n", ring->count - RANKS_SHOWN);
 }
 
 typedef struct span {
@@ -83,27 +115,6 @@ span_of(const hp_flight_ring *ring, uint64_t sequence)
     return s;
 }
 
-static uint64_t
-newest_of(const hp_flight_ring *ring)
-{
-    uint64_t newest = 0;
-    for (int i = 0; i < ring->count; i++)
-        if (ring->member[i].last && ring->member[i].last->sequence > newest)
-            newest = ring->member[i].last->sequence;
-    return newest;
-}
-
-/* UINT64_MAX: none is stuck. */
-static uint64_t
-oldest_stuck_of(const hp_flight_ring *ring)
-{
-    uint64_t oldest = UINT64_MAX;
-    for (int i = 0; i < ring->count; i++)
-        if (ring->member[i].stuck && ring->member[i].stuck->sequence < oldest)
-            oldest = ring->member[i].stuck->sequence;
-    return oldest;
-}
-
 static void
 print_operation(FILE *to, const hp_flight_ring *ring, uint64_t sequence)
 {
@@ -124,8 +135,13 @@ print_operation(FILE *to, const hp_flight_ring *ring, uint64_t sequence)
 static void
 print_operations(FILE *to, const hp_flight_ring *ring)
 {
-    uint64_t newest = newest_of(ring), first = newest < OPERATIONS_SHOWN ? 1 : newest - OPERATIONS_SHOWN + 1;
-    uint64_t stuck = oldest_stuck_of(ring);
+    uint64_t newest = 0, stuck = UINT64_MAX;
+    for (int i = 0; i < ring->count; i++) {
+        const hp_flight_member *m = &ring->member[i];
+        newest = m->last && m->last->sequence > newest ? m->last->sequence : newest;
+        stuck = m->stuck && m->stuck->sequence < stuck ? m->stuck->sequence : stuck;
+    }
+    uint64_t first = newest < OPERATIONS_SHOWN ? 1 : newest - OPERATIONS_SHOWN + 1;
     if (newest == 0)
         return;
     fprintf(to, "\n   operation  first by  last by, later        ended  call\n");
@@ -146,7 +162,11 @@ hp_flight_print(FILE *to, const hp_flight_story *story)
     if (story->others)
         fprintf(to, "job %s; recorders of %d other job%s are here, too: --job or the names of the files choose one\n",
                 story->ring->member[0].entry->flight->head.job, story->others, story->others == 1 ? "" : "s");
-    print_members(to, story->ring);
+    fprintf(to, "\n  rank  host                  pid  process   operation  its newest\n");
+    for (int i = 0; i < story->ring->count && i < RANKS_SHOWN; i++)
+        print_member(to, &story->ring->member[i]);
+    if (story->ring->count > RANKS_SHOWN)
+        fprintf(to, "  ... and %d more (--json has all)\n", story->ring->count - RANKS_SHOWN);
     print_operations(to, story->ring);
 }
 

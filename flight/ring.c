@@ -10,6 +10,12 @@
 
 /* --- one recorder --- */
 
+static const hp_flight_head *
+head_of(const hp_flight_member *m)
+{
+    return &m->entry->flight->head;
+}
+
 uint64_t
 hp_flight_date(const hp_flight_entry *entry, uint64_t time)
 {
@@ -44,23 +50,6 @@ hp_flight_find(const hp_flight *flight, uint64_t sequence)
     return NULL;
 }
 
-int
-hp_flight_same_process(const hp_flight_entry *a, const hp_flight_entry *b)
-{
-    const hp_flight_head *x = &a->flight->head, *y = &b->flight->head;
-    return x->pid == y->pid && x->started == y->started && x->pid_space == y->pid_space &&
-           strcmp(x->host, y->host) == 0;
-}
-
-static uint64_t
-latest_of(const hp_flight_record *r, uint64_t latest)
-{
-    const uint64_t times[] = {r->entered, r->first, r->last, r->left};
-    for (int i = 0; i < 4; i++)
-        latest = times[i] > latest ? times[i] : latest;
-    return latest;
-}
-
 static hp_flight_member
 member_of(const hp_flight_entry *entry)
 {
@@ -69,7 +58,9 @@ member_of(const hp_flight_entry *entry)
     m.latest = f->head.split_at;
     for (int i = 0; i < f->count; i++) {
         const hp_flight_record *r = &f->record[i];
-        m.latest = latest_of(r, m.latest);
+        const uint64_t times[] = {r->entered, r->first, r->last, r->left};
+        for (int k = 0; k < 4; k++)
+            m.latest = times[k] > m.latest ? times[k] : m.latest;
         int message = hp_kind_is_message(r->call.kind), stuck = !r->left || r->result != HOOP_SUCCESS;
         if (!message)
             m.last = r;
@@ -121,6 +112,216 @@ is_at_work(const hp_flight_ring *ring)
         recent |= is_recent(m);
     }
     return (moves || recent) && !over;
+}
+
+/* --- ranks of a ring --- */
+
+const hp_flight_member *
+hp_flight_first(const hp_flight_ring *ring, hp_flight_is *is, uint64_t n)
+{
+    for (int i = 0; i < ring->count; i++)
+        if (is(&ring->member[i], n))
+            return &ring->member[i];
+    return NULL;
+}
+
+/* A rank has called what a message follows, even if the record of that is overwritten. */
+int
+hp_flight_is_behind(const hp_flight_member *m, uint64_t sequence)
+{
+    const hp_flight *f = m->entry->flight;
+    uint64_t newest = f->count ? f->record[f->count - 1].sequence : 0;
+    return newest < sequence && (!m->last || m->last->sequence < sequence);
+}
+
+int
+hp_flight_has_rank(const hp_flight_member *m, uint64_t rank)
+{
+    return (uint64_t)head_of(m)->rank == rank;
+}
+
+/* A rank that has called anything since is out of it. */
+int
+hp_flight_splits(const hp_flight_member *m, uint64_t unused)
+{
+    const hp_flight *f = m->entry->flight;
+    uint64_t newest = f->count ? f->record[f->count - 1].entered : 0;
+    (void)unused;
+    return f->head.split_at > newest;
+}
+
+int
+hp_flight_has_not_split(const hp_flight_member *m, uint64_t number)
+{
+    return head_of(m)->split < number;
+}
+
+int
+hp_flight_has_died(const hp_flight_member *m, uint64_t unused)
+{
+    (void)unused;
+    return m->entry->state == HP_FLIGHT_ENDED && !head_of(m)->error_code;
+}
+
+static int
+has_survived(const hp_flight_member *m, uint64_t unused)
+{
+    return !hp_flight_has_died(m, unused);
+}
+
+static int
+is_stopped(const hp_flight_member *m, uint64_t unused)
+{
+    (void)unused;
+    return m->entry->state == HP_FLIGHT_STOPPED;
+}
+
+const hp_flight_member *
+hp_flight_find_gone(const hp_flight_ring *ring)
+{
+    const hp_flight_member *stopped = hp_flight_first(ring, is_stopped, 0);
+    if (stopped)
+        return stopped;
+    return hp_flight_first(ring, has_survived, 0) ? hp_flight_first(ring, hp_flight_has_died, 0) : NULL;
+}
+
+/* --- where a process waits --- */
+
+/* Notes that the rank is in this call, which began then. */
+static void
+note(hp_flight_rings *rings, hp_flight_place p, hp_wait_call kind, uint64_t number, uint64_t since)
+{
+    int process = p.member->process;
+    p.over = head_of(p.member)->error_code != HOOP_SUCCESS || (p.record && p.record->left);
+    hp_wait_edge *known = &rings->wait[process], edge = {.at = p.member,
+                                                         .whom = -1,
+                                                         .failed = p.over,
+                                                         .ring = (int)(p.ring - rings->ring),
+                                                         .kind = kind,
+                                                         .number = number,
+                                                         .since = since};
+    hp_wait_graph_note(known, &edge, p.member->entry->state == HP_FLIGHT_ENDED);
+    if (known->at == edge.at && known->kind == kind)
+        rings->place[process] = p;
+}
+
+static void
+note_waits(hp_flight_rings *rings)
+{
+    for (int i = 0; i < rings->count; i++)
+        for (int k = 0; !rings->ring[i].at_work && k < rings->ring[i].count; k++) {
+            const hp_flight_member *m = &rings->ring[i].member[k];
+            const hp_flight_head *head = head_of(m);
+            hp_flight_place p = {.ring = &rings->ring[i], .member = m};
+            if ((p.record = m->stuck))
+                note(rings, p, HP_IN_OPERATION, m->stuck->sequence, m->stuck->entered);
+            if ((p.record = m->message))
+                note(rings, p, HP_IN_MESSAGE, (uint64_t)head->rank, m->message->entered);
+            p.record = NULL;
+            if ((p.splits = hp_flight_splits(m, 0)))
+                note(rings, p, HP_IN_SPLIT, head->split, head->split_at);
+        }
+}
+
+int
+hp_flight_works_elsewhere(const hp_flight_rings *rings, const hp_flight_member *m)
+{
+    for (int i = 0; i < rings->count; i++)
+        for (int k = 0; rings->ring[i].at_work && k < rings->ring[i].count; k++) {
+            const hp_flight_member *o = &rings->ring[i].member[k];
+            if (o != m && o->process == m->process)
+                return 1;
+        }
+    return 0;
+}
+
+/*
+ * The place of a rank of this ring; or, if its process is in no call, another communicator of it that has failed. Where all
+ * ranks of the ring have ended, the end of one says nothing.
+ */
+static hp_flight_place
+find_place(const hp_flight_rings *rings, const hp_flight_ring *ring, const hp_flight_member *m)
+{
+    hp_flight_place p = rings->place[m->process];
+    for (int i = 0; i < rings->count && !p.member; i++)
+        for (int k = 0; !rings->ring[i].at_work && k < rings->ring[i].count; k++) {
+            const hp_flight_member *o = &rings->ring[i].member[k];
+            if (o != m && o->process == m->process && head_of(o)->error_code)
+                p = (hp_flight_place){.ring = &rings->ring[i], .member = o, .over = 1};
+        }
+    int gone = is_stopped(m, 0) || (hp_flight_has_died(m, 0) && !p.over && hp_flight_first(ring, has_survived, 0));
+    return gone ? (hp_flight_place){0} : p;
+}
+
+/* --- for whom --- */
+
+int
+hp_flight_peer_of(const hp_flight_record *r)
+{
+    return hp_wait_is_for_rank(r->wait) && r->awaited >= 0 ? r->awaited : r->peer;
+}
+
+/* Whether two ranks are in both ends of one message: what it waits for is no rank. */
+static int
+is_transfer(const hp_flight_member *a, const hp_flight_record *r, const hp_flight_member *b)
+{
+    const hp_flight_record *s = b->message;
+    if (!s || hp_flight_peer_of(s) != head_of(a)->rank || r->call.root != s->call.root)
+        return 0;
+    return r->call.kind == HP_ALLTOALLV ? s->call.kind == HP_ALLTOALLV : r->call.kind != s->call.kind;
+}
+
+static const hp_flight_member *
+awaited(const hp_flight_place *p)
+{
+    const hp_flight_member *m = NULL;
+    if (p->splits)
+        m = hp_flight_first(p->ring, hp_flight_has_not_split, head_of(p->member)->split);
+    else if (hp_kind_is_message(p->record->call.kind)) {
+        int rank = hp_flight_peer_of(p->record);
+        m = rank < 0 ? NULL : hp_flight_first(p->ring, hp_flight_has_rank, (uint64_t)rank);
+        m = m && is_transfer(p->member, p->record, m) ? NULL : m;
+    } else {
+        m = hp_flight_first(p->ring, hp_flight_is_behind, p->record->sequence);
+        m = m ? m : hp_flight_find_gone(p->ring);
+    }
+    return m == p->member ? NULL : m;
+}
+
+/* For whom each process waits, once the places of all are known. */
+static void
+make_graph(hp_flight_rings *rings, int processes)
+{
+    for (int i = 0; i < processes; i++) {
+        hp_flight_place *p = &rings->place[i];
+        rings->wait[i].whom = -1;
+        if (!p->member || !(p->awaited = awaited(p)))
+            continue;
+        rings->wait[i].whom = p->awaited->process;
+        rings->wait[i].is_last =
+            rings->place[p->awaited->process].member && !find_place(rings, p->ring, p->awaited).member;
+    }
+}
+
+/* --- the chain --- */
+
+hp_flight_chain
+hp_flight_follow(const hp_flight_rings *rings, const hp_flight_ring *ring, const hp_flight_member *m)
+{
+    hp_flight_place first = find_place(rings, ring, m);
+    hp_flight_chain c = {.first = first, .ring = ring, .end = m, .last = first};
+    if (!first.awaited)
+        return c;
+    hp_wait_finding found = hp_wait_graph_follow(rings->wait, m->process);
+    const hp_flight_place *last = &rings->place[found.waiter];
+    c.circle = found.closed;
+    if (found.circle)
+        return c;
+    c.hops = found.hops;
+    c.ring = last->ring;
+    c.end = last->awaited;
+    c.last = find_place(rings, c.ring, c.end);
+    return c;
 }
 
 /* --- all of them --- */
@@ -195,14 +396,14 @@ by_age(const void *a, const void *b)
 
 /* A process is in a ring. */
 typedef struct seat {
-    const hp_flight_entry *entry;
+    hp_flight_member *member;
     int ring;
 } seat;
 
 static int
 by_process(const void *a, const void *b)
 {
-    const hp_flight_head *x = &((const seat *)a)->entry->flight->head, *y = &((const seat *)b)->entry->flight->head;
+    const hp_flight_head *x = head_of(((const seat *)a)->member), *y = head_of(((const seat *)b)->member);
     if (x->pid != y->pid)
         return x->pid < y->pid ? -1 : 1;
     if (x->started != y->started)
@@ -228,7 +429,7 @@ join_jobs(hp_flight_rings *rings, int a, int b)
     rings->ring[first > second ? first : second].job = first < second ? first : second;
 }
 
-/* 0: out of memory. */
+/* Gives processes their numbers, too. 0: out of memory. */
 static int
 tell_jobs_apart(hp_flight_rings *rings, size_t most)
 {
@@ -237,13 +438,16 @@ tell_jobs_apart(hp_flight_rings *rings, size_t most)
     for (int i = 0; i < rings->count && seats; i++) {
         rings->ring[i].job = i;
         for (int k = 0; k < rings->ring[i].count; k++)
-            seats[n++] = (seat){.entry = rings->ring[i].member[k].entry, .ring = i};
+            seats[n++] = (seat){.member = &rings->ring[i].member[k], .ring = i};
     }
     if (n > 0)
         qsort(seats, n, sizeof(*seats), by_process);
-    for (size_t k = 1; k < n; k++)
-        if (by_process(&seats[k - 1], &seats[k]) == 0)
+    for (size_t k = 1; k < n; k++) {
+        int same = by_process(&seats[k - 1], &seats[k]) == 0;
+        seats[k].member->process = seats[k - 1].member->process + !same;
+        if (same)
             join_jobs(rings, seats[k - 1].ring, seats[k].ring);
+    }
     for (int i = 0; i < rings->count; i++)
         rings->ring[i].job = first_of_job(rings, i);
     free(seats);
@@ -283,8 +487,10 @@ int
 hp_flight_rings_make(hp_flight_rings *rings, const hp_flight_collection *all)
 {
     *rings = (hp_flight_rings){.member = hp_alloc(all->count + 1, sizeof(hp_flight_member)),
-                               .ring = hp_alloc(all->count + 1, sizeof(hp_flight_ring))};
-    if (!rings->member || !rings->ring) {
+                               .ring = hp_alloc(all->count + 1, sizeof(hp_flight_ring)),
+                               .place = hp_alloc(all->count + 1, sizeof(hp_flight_place)),
+                               .wait = hp_alloc(all->count + 1, sizeof(hp_wait_edge))};
+    if (!rings->member || !rings->ring || !rings->place || !rings->wait) {
         hp_flight_rings_free(rings);
         return 0;
     }
@@ -300,6 +506,8 @@ hp_flight_rings_make(hp_flight_rings *rings, const hp_flight_collection *all)
         return 0;
     }
     choose_jobs(rings);
+    note_waits(rings);
+    make_graph(rings, (int)all->count);
     return 1;
 }
 
@@ -308,5 +516,7 @@ hp_flight_rings_free(hp_flight_rings *rings)
 {
     free(rings->member);
     free(rings->ring);
+    free(rings->place);
+    free(rings->wait);
     *rings = (hp_flight_rings){0};
 }

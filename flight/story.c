@@ -8,7 +8,6 @@
 
 #include "base/rank_set.h"
 #include "base/say.h"
-#include "flight/chain.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -101,22 +100,16 @@ add_ring(hp_flight_story *story, const hp_flight_member *m)
 /* --- what a rank does instead --- */
 
 static void
-add_call(hp_flight_story *story, const hp_flight_place *p)
+add_place(hp_flight_story *story, const hp_flight_place *p, const hp_flight_member *m)
 {
+    int ended = m->entry->state == HP_FLIGHT_ENDED, in_call = p->splits || p->record;
+    add(story, p->over && !p->splits ? " and failed" : ended || p->over ? " and was" : " and waits");
     if (p->splits)
         add(story, " in hoop_comm_split number %u", head_of(p->member)->split);
     else if (p->record) {
         add(story, " in ");
         hp_kind_is_message(p->record->call.kind) ? add_message(story, p->record) : add_operation(story, p->record);
     }
-}
-
-static void
-add_place(hp_flight_story *story, const hp_flight_place *p, const hp_flight_member *m)
-{
-    int ended = m->entry->state == HP_FLIGHT_ENDED, in_call = p->splits || p->record;
-    add(story, p->over && !p->splits ? " and failed" : ended || p->over ? " and was" : " and waits");
-    add_call(story, p);
     if (p->member == m)
         return;
     add(story, "%s another communicator ", in_call ? " of" : " in");
@@ -172,16 +165,6 @@ add_deeds(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_
     add_instead(story, rings, m, p);
 }
 
-/* The rank of this process in the communicator that is told of; -1: it is no member. */
-static int
-rank_of(const hp_flight_story *story, const hp_flight_member *m)
-{
-    for (int i = 0; i < story->ring->count; i++)
-        if (hp_flight_same_process(story->ring->member[i].entry, m->entry))
-            return head_of(&story->ring->member[i])->rank;
-    return -1;
-}
-
 /* Who is at the end of the chain. */
 static void
 add_end(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_chain *c)
@@ -205,7 +188,10 @@ add_chain(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_
 {
     hp_flight_chain c = hp_flight_follow(rings, story->ring, late);
     story->end = c.end;
-    story->late = rank_of(story, c.end);
+    story->late = -1;
+    for (int i = 0; i < story->ring->count; i++)
+        if (story->ring->member[i].process == c.end->process)
+            story->late = head_of(&story->ring->member[i])->rank;
     add_rank(story, late);
     add_deeds(story, rings, late, &c.first);
     if (c.circle)

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "flight/collection.h"
-#include "flight/server_socket.h"
+#include "flight/folder.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -58,15 +58,6 @@ note_job(sweep *s, const char *job)
 
 /* --- files --- */
 
-static void
-note_left(sweep *s, const char *file, const char *job)
-{
-    leftover one = {.folder = s->folder};
-    snprintf(one.file, sizeof(one.file), "%s", file);
-    snprintf(one.job, sizeof(one.job), "%s", job);
-    s->out_of_memory |= hp_buffer_add(&s->left, &one, sizeof(one)) != 0;
-}
-
 static hoop_result
 read_head(int folder, const char *file, hp_flight_head *head)
 {
@@ -91,9 +82,12 @@ look_at_recorder(sweep *s, const char *file)
         return;
     hoop_result result = read_head(s->folder, file, &head);
     hp_flight_state state = result == HOOP_SUCCESS ? hp_flight_look(&head) : HP_FLIGHT_UNKNOWN;
-    if (state == HP_FLIGHT_ENDED)
-        note_left(s, file, head.job);
-    else if (state != HP_FLIGHT_UNKNOWN)
+    if (state == HP_FLIGHT_ENDED) {
+        leftover one = {.folder = s->folder};
+        snprintf(one.file, sizeof(one.file), "%s", file);
+        snprintf(one.job, sizeof(one.job), "%s", head.job);
+        s->out_of_memory |= hp_buffer_add(&s->left, &one, sizeof(one)) != 0;
+    } else if (state != HP_FLIGHT_UNKNOWN)
         note_job(s, head.job);
     else if (result == HOOP_ERR_CORRUPT && !hp_flight_exists((uint32_t)strtoul(file, NULL, 10)))
         unlinkat(s->folder, file, 0);
@@ -140,17 +134,6 @@ look_in(sweep *s, int folder, look_fn *look_at)
         closedir(dir);
 }
 
-static void
-remove_leftovers(sweep *s)
-{
-    leftover one;
-    for (; !s->out_of_memory && hp_buffer_size(&s->left) > 0; hp_buffer_drop(&s->left, sizeof(one))) {
-        memcpy(&one, hp_buffer_first(&s->left), sizeof(one));
-        if (!goes_on(s, one.job))
-            unlinkat(one.folder, one.file, 0);
-    }
-}
-
 void
 hp_flight_sweep(void)
 {
@@ -163,7 +146,12 @@ hp_flight_sweep(void)
     for (size_t pass = 0; pass < sizeof(passes) / sizeof(passes[0]); pass++)
         for (int i = 0; i < HP_FLIGHT_FOLDERS; i++)
             look_in(&s, folders[i], passes[pass]);
-    remove_leftovers(&s);
+    leftover one;
+    for (; !s.out_of_memory && hp_buffer_size(&s.left) > 0; hp_buffer_drop(&s.left, sizeof(one))) {
+        memcpy(&one, hp_buffer_first(&s.left), sizeof(one));
+        if (!goes_on(&s, one.job))
+            unlinkat(one.folder, one.file, 0);
+    }
     hp_buffer_free(&s.left);
     hp_buffer_free(&s.going);
     for (int i = 0; i < HP_FLIGHT_FOLDERS; i++)

@@ -7,7 +7,7 @@
 #include "launch/ranks.h"
 
 #include "base/clock.h"
-#include "flight/process.h"
+#include "flight/collection.h"
 #include "launch/affinity.h"
 #include "launch/rank_env.h"
 #include "launch/spawn.h"

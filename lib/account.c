@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "flight/process.h"
+#include "flight/collection.h"
 #include "lib/environment.h"
 
 #include <stdio.h>

@@ -20,7 +20,6 @@
 #include "net/probe.h"
 #include "net/race.h"
 #include "rendezvous/client.h"
-#include "rendezvous/clock_offset.h"
 #include "rendezvous/lateness.h"
 #include "rendezvous/stall_warning.h"
 

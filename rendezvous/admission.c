@@ -79,3 +79,109 @@ hp_admission_lacks(const hp_job_conn *conn, hoop_error *error)
     error->phase = HOOP_PHASE_BRINGUP;
     return error->code != HOOP_SUCCESS;
 }
+
+/* --- JOINs --- */
+
+/*
+ * Refuses a second process with the number of a rank that is in a ring. The same process may open a second
+ * communicator.
+ */
+static hoop_result
+check_holders(hp_roster *rosters, const hp_join *join, hoop_error *error)
+{
+    for (const hp_roster *r = rosters; r && !join->parent && join->member.rank >= 0; r = r->next) {
+        const hp_member *holder = r->world ? hp_roster_holder(r, join->member.rank) : NULL;
+        if (!holder || hp_member_same(holder, &join->member))
+            continue;
+        hp_err_set(
+            error, HOOP_ERR_RENDEZVOUS,
+            "duplicate rank: the job is running, and its rank %d is %s, pid %u; start every job under a name of its "
+            "own (HOOP_JOB)",
+            join->member.rank, holder->host, holder->pid);
+        error->rank = join->member.rank;
+        error->phase = HOOP_PHASE_BRINGUP;
+        return error->code;
+    }
+    return HOOP_SUCCESS;
+}
+
+/* Refuses a split of a ring that is not here, too, and a split that is over: no other rank would join it. */
+hoop_result
+hp_admission_join(hp_roster *rosters, const hp_join *join, hoop_error *error)
+{
+    if (check_holders(rosters, join, error))
+        return error->code;
+    const hp_roster *parent = hp_job_ring(rosters, join->parent);
+    if (parent && parent->ring.size == join->parent_size && parent->state == HP_ROSTER_FAILED) {
+        *error = parent->cause; /* its rank has not heard of that yet */
+        return error->code;
+    }
+    if (!join->parent || (parent && parent->ring.size == join->parent_size && join->split >= parent->splits &&
+                          join->split - parent->splits < HP_SPLITS_AHEAD))
+        return HOOP_SUCCESS;
+    if (parent && parent->state == HP_ROSTER_FAILED) { /* as the split has, by then */
+        *error = parent->cause;
+        return error->code;
+    }
+    if (!parent || parent->ring.size != join->parent_size)
+        hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+                   "the rendezvous server does not know the communicator that rank %d splits: it was restarted after "
+                   "the ring was up, or has lost its ranks; end the job and start it again",
+                   join->parent_rank);
+    else if (join->split < parent->splits)
+        hp_err_set(error, HOOP_ERR_RENDEZVOUS, "split %u is over, but rank %d joins it now", join->split,
+                   join->parent_rank);
+    else
+        hp_err_set(error, HOOP_ERR_RENDEZVOUS, "rank %d joins split %u, but another rank has not joined split %u",
+                   join->parent_rank, join->split, parent->splits ? parent->splits : 1);
+    error->rank = join->parent_rank;
+    error->phase = HOOP_PHASE_BRINGUP;
+    return error->code;
+}
+
+/* --- ranks that come back --- */
+
+/* Whether this JOIN may be that of the rank: it is the same process, and the ring awaits it. */
+static int
+is_rank(const hp_roster *r, int rank, const hp_join *join)
+{
+    return hp_member_same(&r->ring.members[rank], &join->member) && !r->witnesses[rank].left &&
+           (r->peers[rank] || r->losses.away[rank]);
+}
+
+int
+hp_comeback_find(const hp_roster *r, const hp_join *join)
+{
+    int rank = join->member.rank;
+    if (join->ring) {
+        int fits = r->ring.comm == join->ring && r->ring.size == join->size && rank >= 0 && rank < r->ring.size &&
+                   r->ring.epoch == join->epoch && hp_ring_digest(&r->ring) == join->digest;
+        return fits && is_rank(r, rank, join) ? rank : -1;
+    }
+    for (int i = 0; join->epoch && i < r->ring.size; i++)
+        if (r->witnesses[i].number == join->epoch && is_rank(r, i, join))
+            return i;
+    return -1;
+}
+
+void
+hp_comeback_take(hp_roster *r, int rank, void *peer, const hp_join *join, uint64_t now)
+{
+    uint8_t payload[HP_ABORT_BYTES];
+    hp_link_loss_back(&r->losses, rank);
+    hp_link_loss_found(&r->losses, rank); /* what still holds comes again */
+    r->present += r->peers[rank] ? 0 : 1;
+    r->peers[rank] = peer;
+    r->witnesses[rank].waiting.call.kind = 0;
+    r->witnesses[rank].silence = 0;
+    if (r->state == HP_ROSTER_FAILED) {
+        r->events->send(r->events->arg, peer, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
+        return;
+    }
+    if (!join->ring)
+        hp_events_assign(r->events, peer, r, rank);
+    else
+        hp_roster_back(r, rank, join->completed, now);
+    if (r->state == HP_ROSTER_RUNNING)
+        r->events->send(r->events->arg, peer, HP_GO, NULL, 0);
+}

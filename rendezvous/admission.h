@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * admission: which proven connections may enter a job, and why one that is let in gets no place. Pure. Room that may come
+ * admission: which proven connections may enter a job, why one that is let in gets no place, which JOINs the job's rings
+ * rule out, and which are of a rank that was connected before. Pure. Room that may come
  * back in a moment is waited for (HP_BUSY: dial again). Where it does not, a few ranks are let in all the same: their JOIN
  * fails its group, so that every rank hears at once which limit it was.
  */
@@ -9,7 +10,10 @@
 
 #include "rendezvous/job_state.h"
 
-enum { HP_RINGS_PER_RANK = 256 }; /* connections of one rank: one for each communicator */
+enum {
+    HP_RINGS_PER_RANK = 256, /* connections of one rank: one for each communicator */
+    HP_SPLITS_AHEAD = 64     /* how many splits a rank may be ahead of the slowest one */
+};
 
 /*
  * Whether a proven connection may enter; job NULL: it is the job's first. HP_FULL: its ranks cannot need so many. lacking:
@@ -22,5 +26,19 @@ int hp_admission_lacks(const hp_job_conn *conn, hoop_error *error);
 int hp_admission_expects(const hp_job *job);
 /* The connections of one job: three quarters of the server's descriptors, so that other jobs find some. */
 int hp_admission_share(void);
+
+/* Whether a JOIN may go to a join group; else the reason, for the rank. */
+hoop_result hp_admission_join(hp_roster *rosters, const hp_join *join, hoop_error *error);
+
+/*
+ * A rank whose control connection was reset has dialled again. A member of the ring sends JOIN with the ring's number; one
+ * that has not heard of its ring yet sends its first JOIN once more, with the same number of its own. The server may not
+ * have noticed the end of the connection before.
+ */
+
+/* The rank of this ring that sends this JOIN again, connected or away; -1: none. */
+int hp_comeback_find(const hp_roster *roster, const hp_join *join);
+/* It is connected again, and gets what it may have missed: its roster, GO or the verdict. */
+void hp_comeback_take(hp_roster *roster, int rank, void *peer, const hp_join *join, uint64_t now);
 
 #endif

@@ -19,16 +19,6 @@ hp_heartbeat(uint64_t op_timeout)
     return op_timeout && op_timeout / 8 < interval ? op_timeout / 8 : interval;
 }
 
-static uint64_t
-oldest_operation(const hp_witness *w, int n)
-{
-    uint64_t oldest = 0;
-    for (int i = 0; i < n; i++)
-        if (w[i].in_op && (oldest == 0 || w[i].report.sequence < oldest))
-            oldest = w[i].report.sequence;
-    return oldest;
-}
-
 uint64_t
 hp_blame_silent_before(const hp_witness *w, int n, uint64_t unreachable)
 {
@@ -100,7 +90,10 @@ judge_all(const hp_witness *w, int n, uint64_t silent_before, hp_blame *blame)
 hp_blame
 hp_blame_find(const hp_witness *w, int n, uint64_t unreachable)
 {
-    hp_blame blame = {.rank = -1, .other = -1, .sequence = oldest_operation(w, n)};
+    hp_blame blame = {.rank = -1, .other = -1};
+    for (int i = 0; i < n; i++)
+        if (w[i].in_op && (!blame.sequence || w[i].report.sequence < blame.sequence))
+            blame.sequence = w[i].report.sequence;
     uint64_t silent_before = hp_blame_silent_before(w, n, unreachable);
     int found = 0;
     if (!blame.sequence)
@@ -197,4 +190,25 @@ hp_limit_overdue(const hp_witness *w, int n)
         if (w[i].in_op && w[i].report.overdue)
             return i;
     return -1;
+}
+
+/* --- PINGs --- */
+
+enum { PING_MS = 1000 };
+
+void
+hp_pings_send(hp_pings *pings, const hp_ring_view *view, uint64_t limit, uint64_t now)
+{
+    uint64_t after = limit / 2 < HP_ASK_AFTER ? limit / 2 : HP_ASK_AFTER;
+    int absent = now - view->moved >= after && pings->absent != view->moved; /* they get one for each stall */
+    int waiting = now - pings->waiting >= PING_MS * HP_MS;
+    if (absent)
+        pings->absent = view->moved;
+    if (waiting)
+        pings->waiting = now;
+    for (int i = 0; i < view->size; i++) {
+        const hp_witness *w = &view->witnesses[i];
+        if (view->peers[i] && (w->in_op ? waiting : absent && !w->left))
+            view->events->send(view->events->arg, view->peers[i], HP_PING, NULL, 0);
+    }
 }

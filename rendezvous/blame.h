@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * blame: which rank holds up a ring in which nothing has moved for too long. Pure. It follows "I wait for rank q"
- * from the ranks in the oldest operation to a rank that has not entered it, or that has become silent.
+ * from the ranks in the oldest operation to a rank that has not entered it, or that has become silent. And which ranks are
+ * sent a PING meanwhile: that the host of an absent one takes it, or does not, shows whether it is reached.
  */
 #ifndef HP_BLAME_H
 #define HP_BLAME_H
 
+#include "base/clock.h"
 #include "rendezvous/events.h"
 #include "rendezvous/message.h"
 
@@ -97,5 +99,19 @@ uint64_t hp_limit_shortest(const hp_witness *witnesses, int n, uint64_t joined);
 
 /* A rank in an operation whose wait, which has a limit of its own, is overdue; -1: none is. */
 int hp_limit_overdue(const hp_witness *witnesses, int n);
+
+/* --- PINGs --- */
+
+/* A rank that waits learns from a PING that the server is there; one that others wait for need not answer. */
+
+#define HP_ASK_AFTER HP_SEC /* of a stall: then absent ranks get a PING */
+
+typedef struct hp_pings {
+    uint64_t waiting; /* when the ranks in an operation were last sent one */
+    uint64_t absent;  /* the `moved` of the stall for which the others were sent one, HP_ASK_AFTER ns later */
+} hp_pings;
+
+/* While ranks are in an operation; limit: of ns without progress. */
+void hp_pings_send(hp_pings *pings, const hp_ring_view *view, uint64_t limit, uint64_t now);
 
 #endif

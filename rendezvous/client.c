@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "net/socket.h"
-#include "rendezvous/clock_question.h"
+#include "rendezvous/control_conn.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -100,8 +100,11 @@ on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *erro
 {
     hp_client *c = arg;
     int result = hp_membership_frame(&c->membership, type, payload, n, hp_loop_now(c->loop), error);
-    if (result == 0 && type == HP_CLOCK)
-        hp_clock_take(&c->clock, payload);
+    if (result == 0 && type == HP_CLOCK) {
+        uint64_t asked, server;
+        hp_answer_get(payload, &asked, &server);
+        hp_clock_offset_take(&c->clock, asked, server, hp_now());
+    }
     obey(c);
     c->kick(c->arg);
     return result;
@@ -222,8 +225,12 @@ hp_client_started(hp_client *c, const hp_report *report)
 const hp_clock_offset *
 hp_client_compare_clocks(hp_client *c, int asks)
 {
-    if (asks && hp_membership_may_ask(&c->membership))
-        hp_clock_ask(c->control);
+    uint8_t question[HP_QUESTION_BYTES];
+    if (asks && hp_membership_may_ask(&c->membership) &&
+        !hp_control_conn_queued(c->control)) { /* behind other frames it would be late */
+        hp_question_put(question, hp_now());
+        hp_control_conn_send(c->control, HP_CLOCK, question, sizeof(question));
+    }
     return &c->clock;
 }
 

@@ -8,7 +8,7 @@
 #define HP_CLIENT_H
 
 #include "net/loop.h"
-#include "rendezvous/clock_offset.h"
+#include "rendezvous/lateness.h"
 #include "rendezvous/membership.h"
 
 typedef struct hp_client hp_client;

@@ -7,14 +7,9 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "rendezvous/absence.h"
 #include "rendezvous/admission.h"
-#include "rendezvous/comeback.h"
 #include "rendezvous/hold_up.h"
 #include "rendezvous/job_watch.h"
-#include "rendezvous/notes.h"
-#include "rendezvous/rings.h"
-#include "rendezvous/wait_chain.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +60,7 @@ hp_job_idle(const hp_job *job)
 static int
 is_kept(const hp_job *job, const hp_join_group *m)
 {
-    const hp_roster *parent = hp_rings_find(job->rosters, m->parent);
+    const hp_roster *parent = hp_job_ring(job->rosters, m->parent);
     return m->failure.code && parent && parent->state == HP_ROSTER_RUNNING && !hp_join_group_is_known(m);
 }
 
@@ -104,14 +99,6 @@ hp_job_enter(hp_job *job, hp_job_conn *conn, const hp_hello *hello)
         job->world = (int)hello->world;
 }
 
-static uint64_t
-new_comm(hp_job *job)
-{
-    while (++job->next_comm == 0)
-        continue;
-    return job->next_comm;
-}
-
 static void
 refuse(hp_job_conn *conn, const hoop_error *error)
 {
@@ -142,7 +129,9 @@ open_ring(hp_job *job, const hp_join_group *m, int first, int count, uint64_t no
         snprintf(label, sizeof(label), "%s split %u colour %d", job->label, m->split, m->joined[first].color);
     else
         snprintf(label, sizeof(label), "%s", job->label);
-    hp_roster *roster = hp_roster_new(m, label, m->joined + first, count, new_comm(job), now);
+    while (++job->next_comm == 0)
+        continue;
+    hp_roster *roster = hp_roster_new(m, label, m->joined + first, count, job->next_comm, now);
     if (roster) {
         roster->next = job->rosters;
         job->rosters = roster;
@@ -183,22 +172,6 @@ check_parent(const hp_job *job, hp_join_group *m, uint64_t now)
         }
 }
 
-static int
-is_finished(const hp_job *job, const hp_join_group *m, uint64_t now)
-{
-    if (!m->failure.code)
-        return m->joined_n == 0;
-    return now >= m->deadline && !is_kept(job, m);
-}
-
-static void
-close_split(hp_job *job, const hp_join_group *m)
-{
-    hp_roster *parent = hp_rings_find(job->rosters, m->parent);
-    if (parent && m->split >= parent->splits)
-        parent->splits = m->split + 1;
-}
-
 /* After every event: complete join groups become rings; join groups and rings that are no longer needed are freed. */
 static void
 update(hp_job *job, uint64_t now)
@@ -212,12 +185,15 @@ update(hp_job *job, uint64_t now)
         } else {
             hp_join_group_fail_missing(m, &job->ended, now);
         }
-        if (!is_finished(job, m, now)) {
+        int finished = m->failure.code ? now >= m->deadline && !is_kept(job, m) : m->joined_n == 0;
+        if (!finished) {
             at = &m->next;
             continue;
         }
         *at = m->next;
-        close_split(job, m);
+        hp_roster *parent = hp_job_ring(job->rosters, m->parent);
+        if (parent && m->split >= parent->splits)
+            parent->splits = m->split + 1;
         hp_join_group_free(m);
     }
     if (job->watch.warning.since)
@@ -295,7 +271,7 @@ log_refusal(hp_job *job, const hoop_error *error)
 static hoop_result
 admit(hp_job_conn *conn, const hp_join *join, uint64_t now, hoop_error *error)
 {
-    hoop_result result = hp_rings_admit(conn->job->rosters, join, error);
+    hoop_result result = hp_admission_join(conn->job->rosters, join, error);
     if (result) {
         log_refusal(conn->job, error);
         return result;
@@ -350,14 +326,6 @@ refuse_return(const hp_join *join, hoop_error *error)
     return error->code;
 }
 
-/* A rank that takes no part in a split comes back, and the others have their ring. */
-static int
-is_left_out(const hp_job *job, const hp_join *join)
-{
-    const hp_roster *parent = hp_rings_find(job->rosters, join->parent);
-    return parent && join->color < 0 && join->split < parent->splits;
-}
-
 static int
 join(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
@@ -381,7 +349,9 @@ join(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_err
     conn->where = HP_JOINING;
     if (resume(conn, &request, now))
         return 0;
-    if (is_left_out(job, &request))
+    const hp_roster *parent = hp_job_ring(job->rosters, request.parent);
+    if (parent && request.color < 0 &&
+        request.split < parent->splits) /* it takes no part, and the others have their ring */
         send_empty_roster(conn, request.parent);
     else if (request.ring ? refuse_return(&request, &refusal) : admit(conn, &request, now, &refusal))
         refuse(conn, &refusal);
@@ -462,6 +432,46 @@ judge_message(const hp_job *job, hp_roster *r, uint64_t now)
     hp_roster_fail(r, &error);
 }
 
+static int
+take_counters(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now)
+{
+    if (!hp_history_take(&r->histories, r->ring.size, rank, payload, n, now))
+        return 0;
+    r->witnesses[rank].heard = now;
+    return 1;
+}
+
+/* What a rank waits for outside the ring's operations. */
+static int
+take_waiting(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now)
+{
+    hp_witness *w = &r->witnesses[rank];
+    hp_waiting waiting;
+    if (!hp_waiting_get(&waiting, payload, n) || waiting.awaited.rank >= r->ring.size)
+        return 0;
+    hp_ring_names_fill(r->call_names, rank, waiting.call_name, &waiting.call);
+    w->waiting = waiting;
+    w->waiting_at = w->heard = now;
+    return 1;
+}
+
+/* A frame that changes sentences and tables alone. A rank that floods the server with them costs time only. */
+static int
+take_note(const hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+{
+    hp_roster *r = conn->roster;
+    int known = r && (type == HP_STATS       ? take_counters(r, conn->rank, payload, n, now)
+                      : type == HP_CALL_NAME ? hp_ring_names_take(&r->call_names, r->ring.size, conn->rank, payload, n)
+                                             : take_waiting(r, conn->rank, payload, n, now));
+    if (known)
+        return 0;
+    hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent %s",
+               type == HP_STATS       ? "malformed STATS"
+               : type == HP_CALL_NAME ? "a malformed CALL_NAME"
+                                      : "a malformed WAITING");
+    return -1;
+}
+
 int
 hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
@@ -478,8 +488,8 @@ hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, ui
         return join(conn, payload, n, now, error);
     if (type == HP_REFUSED)
         return refused(conn, payload, n, now, error);
-    if (hp_notes_has(type))
-        return hp_notes_take(conn, type, payload, n, now, error);
+    if (type == HP_STATS || type == HP_CALL_NAME || type == HP_WAITING)
+        return take_note(conn, type, payload, n, now, error);
     if (conn->roster) {
         int message = type == HP_ABORT && hp_blame_awaits_message(&conn->roster->witnesses[conn->rank]);
         const hp_wait_place from = {.ring = conn->roster, .rank = message ? conn->rank : -1};
@@ -523,14 +533,28 @@ hp_job_broke(hp_job_conn *conn, uint64_t now)
 void
 hp_job_probed(hp_job *job, const hp_member *who, int ended, uint64_t now)
 {
-    hp_absence_probed(job, who, ended, now);
+    for (hp_join_group *m = job->join_groups; m; m = m->next)
+        hp_join_group_probed(m, who, ended, now);
+    for (hp_roster *r = job->rosters; r; r = r->next)
+        for (int i = 0; i < r->ring.size; i++) {
+            if (!hp_member_same(&r->ring.members[i], who))
+                continue;
+            if (ended)
+                hp_roster_ended(r, i);
+            else
+                hp_link_loss_alive(&r->losses, i, now);
+        }
     update(job, now);
 }
 
 void
 hp_job_unreached(hp_job *job, const hp_member *who, uint64_t now)
 {
-    hp_absence_unreached(job, who, now);
+    for (hp_roster *r = job->rosters; r; r = r->next)
+        for (int i = 0; i < r->ring.size; i++)
+            if (hp_member_same(&r->ring.members[i], who) && r->witnesses[i].silence >= r->peer_timeout &&
+                !hp_link_loss_is_deaf(&r->losses, r->witnesses, r->peer_timeout, now))
+                hp_roster_cut_off(r, i);
     update(job, now);
 }
 

@@ -39,7 +39,7 @@ void hp_job_lost(hp_job_conn *conn, const char *why, uint64_t now);
 void hp_job_broke(hp_job_conn *conn, uint64_t now);
 void hp_job_tick(hp_job *job, uint64_t now);
 /*
- * What a probe of an absent process (absence.h) has shown: it has ended, so no other rank waits for it any more; or it is
+ * What a probe of an absent process (lookout.h) has shown: it has ended, so no other rank waits for it any more; or it is
  * alive, so it may still dial. `who` may be of an earlier moment.
  */
 void hp_job_probed(hp_job *job, const hp_member *who, int ended, uint64_t now);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* job_state: the structure of a job; job.h has what is done with them. */
+/* job_state: the structure of a job; job.h has what is done with it. */
 #ifndef HP_JOB_STATE_H
 #define HP_JOB_STATE_H
 
@@ -27,5 +27,15 @@ typedef struct hp_job {
     hp_ended ended; /* the first process of the job that has ended, if the owner knows it */
     int world;      /* the largest size that a proven rank has declared */
 } hp_job;
+
+/* The ring of this communicator; NULL: there is none, or comm is 0. */
+static inline hp_roster *
+hp_job_ring(hp_roster *rosters, uint64_t comm)
+{
+    hp_roster *r = rosters;
+    while (r && r->ring.comm != comm)
+        r = r->next;
+    return comm ? r : NULL;
+}
 
 #endif

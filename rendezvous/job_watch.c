@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "rendezvous/hold_up.h"
-#include "rendezvous/rings.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -83,7 +82,7 @@ const char *
 hp_job_watch_missing(const hp_whereabouts *where, const hp_join_group *m, uint64_t now, char *out, size_t size)
 {
     const hp_wait_place here = {.split = m, .rank = -1};
-    const hp_roster *parent = hp_rings_find(where->job->rosters, m->parent);
+    const hp_roster *parent = hp_job_ring(where->job->rosters, m->parent);
     int guilty;
     if (hp_wait_chain_print(where, &here, now - m->opened, &guilty, out, size))
         return out;
@@ -162,16 +161,6 @@ hp_job_watch_links(hp_roster *r, uint64_t now)
         r->events->warn(r->events->arg, line);
 }
 
-/* The ring that was named last, unless it has failed. */
-static const hp_roster *
-named_ring(const hp_job_watch *watch, const hp_roster *rosters)
-{
-    for (const hp_roster *r = rosters; r; r = r->next)
-        if (r->ring.comm == watch->ring && r->state != HP_ROSTER_FAILED)
-            return r;
-    return NULL;
-}
-
 static const hp_roster *
 longest_stalled(const hp_roster *rosters)
 {
@@ -187,7 +176,9 @@ hp_job_watch_stall(hp_job *job, uint64_t now)
 {
     hp_job_watch *watch = &job->watch;
     char line[480], text[256];
-    const hp_roster *r = watch->warning.since ? named_ring(watch, job->rosters) : NULL;
+    const hp_roster *r = watch->warning.since ? job->rosters : NULL;
+    while (r && (r->ring.comm != watch->ring || r->state == HP_ROSTER_FAILED)) /* which was named last */
+        r = r->next;
     if (!r) {
         watch->warning.since = 0; /* its failure was logged */
         r = longest_stalled(job->rosters);

@@ -3,7 +3,7 @@
  * join_group: the ranks of one future ring, before all have joined. Pure: no I/O, no clock of its own. A world
  * (parent 0) waits for `size` ranks, a split for all ranks of its parent. It checks that they agree, lists the
  * missing ranks at the time-out, and is cut into groups when complete: one for a world, one for each colour of a
- * split.
+ * split. Each has an order of its ranks in the ring.
  */
 #ifndef HP_JOIN_GROUP_H
 #define HP_JOIN_GROUP_H
@@ -96,5 +96,9 @@ void hp_join_group_missing(const hp_join_group *join_group,
  */
 void hp_join_group_sort(hp_join_group *join_group);
 int hp_join_group_group(hp_join_group *join_group, int first);
+
+/* Ranks of one host are adjacent, hosts are sorted by their lowest rank, ranks by number. 0: out of memory. */
+int hp_ring_arrange(hp_ring *ring);
+int hp_ring_hosts(const hp_ring *ring); /* the number of hosts of an ordered ring */
 
 #endif

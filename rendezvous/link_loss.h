@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * link_loss: connections of a ring that broke without LEAVE or ABORT. Pure. Mostly a process has ended, which the
- * server learns by itself, so it weighs for a moment what both ends of a connection report. If no process has ended,
- * the connection is the cause, and the error names both its ends. A rank whose control connection broke is away: it
- * may dial again.
+ * link_loss: ranks and connections that a ring has lost: which it is, and the sentence about it. Pure. If a connection broke
+ * without LEAVE or ABORT, mostly a process has ended, which the server learns by itself, so it weighs for a moment what both
+ * ends of the connection report. If no process has ended, the connection is the cause, and the error names both its ends. A
+ * rank whose control connection broke is away: it may dial again.
  */
 #ifndef HP_LINK_LOSS_H
 #define HP_LINK_LOSS_H
@@ -78,5 +78,39 @@ int hp_link_loss_returning(const hp_link_losses *losses, const hp_witness *witne
 void hp_link_loss_print(const hp_link_loss_cause *cause, const hp_member *members, char *out, size_t size);
 /* As an error; reporter -1: unknown. */
 void hp_link_loss_error(const hp_link_loss_cause *cause, const hp_member *members, int reporter, hoop_error *error);
+
+/* --- sentences about a rank that is gone while others need it --- */
+
+/*
+ * PEER_LOST: "rank 3 (node2) left the communicator after 16 operations while rank 1 (node1) waits in operation 17
+ * (barrier)". sequence: HP_NO_OPERATION for a message.
+ */
+void hp_departure_left(const hp_ring_view *view, int rank, int waiter, uint64_t sequence, hoop_error *error);
+
+/*
+ * The operation in which a vanished rank was. If it has not reported one: that in which a link loss was reported, or the
+ * oldest that another rank is in. lost_in: of a link loss, 0: none. 0: none is known.
+ */
+uint64_t hp_departure_operation(const hp_ring_view *view, int rank, uint64_t lost_in);
+
+/*
+ * PEER_LOST: "rank 3 (node2, pid 811) vanished during operation 17 (barrier): its process ended or its connection
+ * broke". sequence: 0 for none; linking: during bring-up; why: instead of the last part, or NULL.
+ */
+void hp_departure_vanished(const hp_ring_view *view, int rank, uint64_t sequence, int linking, const char *why,
+                           hoop_error *error);
+
+/*
+ * PEER_LOST: "rank 3 (node2, pid 811) is cut off during operation 17 (barrier): its host has acknowledged nothing for 31.0 s;
+ * look at its cable, its switch and its firewall". If most hosts are as silent, the sentence is about the server's. rank
+ * -1 then.
+ */
+void hp_departure_cut_off(const hp_ring_view *view, int rank, uint64_t sequence, int linking, hoop_error *error);
+
+/*
+ * "over: all 4 ranks left after 80 operations", or "over: 3 of 4 ranks left after 80 operations; rank 1 (node2, pid 811)
+ * did not come back after its control connection broke".
+ */
+void hp_departure_over(const hp_ring_view *view, char *out, size_t size);
 
 #endif

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "net/probe.h"
-#include "rendezvous/absence.h"
 #include "rendezvous/job.h"
 
 #include <stdlib.h>
@@ -26,6 +25,44 @@ struct hp_enquiry {
     int listed;
 };
 
+/* --- who is absent --- */
+
+static int
+add(const hp_member *who, const hp_member **out, int n, int most)
+{
+    for (int i = 0; i < n; i++)
+        if (hp_member_same(out[i], who))
+            return n;
+    if (n < most)
+        out[n++] = who;
+    return n;
+}
+
+int
+hp_absence_list(const hp_job *job, const hp_member **out, int most)
+{
+    int n = 0;
+    for (const hp_roster *r = job->rosters; r; r = r->next)
+        for (int i = 0; i < r->ring.size; i++)
+            if (r->losses.away[i] ||
+                (r->state < HP_ROSTER_FAILED && !r->witnesses[i].left && r->witnesses[i].silence >= r->peer_timeout))
+                n = add(&r->ring.members[i], out, n, most);
+    for (const hp_join_group *m = job->join_groups; m; m = m->next)
+        for (int i = 0; i < m->joined_n; i++)
+            if (m->joined[i].away)
+                n = add(&m->joined[i].member, out, n, most);
+    return n;
+}
+
+void
+hp_absence_see(const hp_job_conn *conn, uint64_t silence)
+{
+    if (conn->roster)
+        conn->roster->witnesses[conn->rank].silence = silence;
+}
+
+/* --- looking and asking --- */
+
 int
 hp_lookout_due(hp_lookout *l, uint64_t now)
 {
@@ -37,7 +74,9 @@ hp_lookout_due(hp_lookout *l, uint64_t now)
 void
 hp_lookout_see(hp_control_conn *control, hp_job_conn *conn, uint64_t now)
 {
-    uint64_t peer_timeout = hp_absence_limit(conn);
+    uint64_t peer_timeout = conn->roster       ? conn->roster->peer_timeout
+                            : conn->join_group ? conn->join_group->peer_timeout
+                                               : 0; /* in no ring yet */
     if (peer_timeout)
         hp_control_conn_await_peer(control, peer_timeout);
     hp_absence_see(conn, hp_control_conn_silence(control, now));

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * lookout: looks once a second whether the hosts of a server's members acknowledge what was sent to them, and asks absent
- * processes (absence.h) by a connection to their data listener. The jobs judge by what it sees.
+ * processes by a connection to their data listener: those whose control connection broke and that have not dialled again,
+ * and those whose host has acknowledged nothing for peer_timeout. Each is alive, has ended, or is cut off: the job is told
+ * (hp_job_probed, hp_job_unreached), and judges.
  */
 #ifndef HP_LOOKOUT_H
 #define HP_LOOKOUT_H
 
 #include "rendezvous/control_conn.h"
 #include "rendezvous/job_state.h"
+
+/* Fills out[] with at most `most` absent processes, each process once; returns how many. They are valid until the job's next event. */
+int hp_absence_list(const hp_job *job, const hp_member **out, int most);
+
+/* For how many ns the other host of a connection has acknowledged nothing; 0: it does. About once a second. */
+void hp_absence_see(const hp_job_conn *conn, uint64_t silence);
 
 enum { HP_LOOK_MS = 1000 };
 

@@ -9,7 +9,6 @@
 
 #include "net/dial.h"
 #include "rendezvous/registration.h"
-#include "rendezvous/resend.h"
 
 typedef enum hp_client_state {
     HP_CLIENT_JOINING, /* dialling, or JOIN is sent: awaits the roster */

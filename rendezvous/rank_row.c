@@ -57,7 +57,7 @@ elsewhere(const hp_table_view *v, int rank)
     const hp_witness *w = &v->ring->witnesses[rank];
     if (w->in_op || w->left || v->ring->state != HP_ROSTER_RUNNING || awaits_stream(v, rank) || is_stopped(v, rank))
         return NULL;
-    return hp_whereabouts_find(v->where, &v->ring->ring.members[rank], &here, 0);
+    return hp_whereabouts_find(v->where, &v->ring->ring.members[rank], &here);
 }
 
 /* Whether the host of a rank in no operation has not taken what was sent to it a second ago (hp_roster_tick). */
@@ -339,15 +339,6 @@ add_counters(const hp_table_view *v, const hp_history *h, hp_json *json)
     hp_json_close(json);
 }
 
-/* As far as reported, in either way. */
-static uint64_t
-completed_of(const hp_table_view *v, int rank)
-{
-    const hp_history *h = v->ring->histories ? &v->ring->histories[rank] : NULL;
-    uint64_t completed = v->ring->witnesses[rank].completed;
-    return h && h->seen && h->last.operations > completed ? h->last.operations : completed;
-}
-
 void
 hp_rank_row_json(const hp_table_view *v, int rank, hp_json *json)
 {
@@ -361,11 +352,14 @@ hp_rank_row_json(const hp_table_view *v, int rank, hp_json *json)
     hp_json_boolean(json, "left", w->left);
     hp_json_boolean(json, "awaited", is_blamed(v, rank));
     hp_json_boolean(json, "stopped", is_stopped(v, rank));
-    hp_json_count(json, "completed", completed_of(v, rank));
+    const hp_history *h =
+        v->ring->histories ? &v->ring->histories[rank] : NULL; /* completed: as reported in either way */
+    uint64_t counted = h && h->seen ? h->last.operations : 0;
+    hp_json_count(json, "completed", counted > w->completed ? counted : w->completed);
     add_waits(v, rank, json);
     if (outside(v, rank))
         hp_json_decimal(json, "outside", seconds(outside(v, rank)), 3);
-    if (v->ring->histories && v->ring->histories[rank].seen)
-        add_counters(v, &v->ring->histories[rank], json);
+    if (h && h->seen)
+        add_counters(v, h, json);
     hp_json_close(json);
 }

@@ -5,8 +5,8 @@
 
 #include "base/json.h"
 #include "rendezvous/columns.h"
+#include "rendezvous/hold_up.h"
 #include "rendezvous/straggler.h"
-#include "rendezvous/wait_chain.h"
 #include "rendezvous/whereabouts.h"
 
 /* What the ring waits for; all rows are seen by its light. */

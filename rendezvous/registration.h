@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* registration: JOIN and HELLO of a rank that joins or connects again. Pure. The client adds the settings (agree). */
+/*
+ * registration: what a rank sends when it connects, or connects again: HELLO, JOIN, and frames that the server must not miss,
+ * although the control connection may break before or after they are sent. Pure. Those are kept, and sent again when the
+ * member is back, so the server may receive each of them twice. The client adds the settings (agree).
+ */
 #ifndef HP_REGISTRATION_H
 #define HP_REGISTRATION_H
 
@@ -59,5 +63,39 @@ int hp_registration_part(const hp_client_options *options, hp_ring *ring, int *p
 void hp_registration_duplicate(const hp_client_options *options, hoop_error *error);
 void hp_registration_other_attempt(const hp_client_options *options, uint32_t attempt, hoop_error *error);
 void hp_registration_too_late(const hp_client_options *options, int connected, hoop_error *error);
+
+/* --- frames that are sent again --- */
+
+/* Where the frames of one end of a control connection go. */
+typedef struct hp_outlet {
+    void *arg;
+    int (*send)(void *arg, hp_frame_type type, const void *payload, size_t n); /* 0: it does not fit into the queue */
+    size_t (*queued)(void *arg);                                               /* bytes that are not written yet */
+} hp_outlet;
+
+/* Each is kept, and sent if there is a connection (NULL: there is none). */
+typedef struct hp_resend {
+    hoop_error cause;       /* code HOOP_SUCCESS: none */
+    hp_loss loss;           /* peer -1: none */
+    hp_unstarted unstarted; /* sequence 0: none */
+    hoop_error absence;     /* from a split; code HOOP_SUCCESS: none */
+    uint32_t split;
+    int named; /* 1: the communicator has had a name */
+    char name[HP_NAME_TEXT];
+    hp_call_names call_names;
+    int dropped; /* one did not fit into the queue */
+} hp_resend;
+
+void hp_resend_clear(hp_resend *resend);
+void hp_resend_abort(hp_resend *resend, const hp_outlet *outlet, const hoop_error *cause);
+void hp_resend_lost(hp_resend *resend, const hp_outlet *outlet, const hp_loss *loss);
+void hp_resend_unstarted(hp_resend *resend, const hp_outlet *outlet, const hp_unstarted *unstarted);
+void hp_resend_refuse(hp_resend *resend, const hp_outlet *outlet, uint32_t split, const hoop_error *cause);
+void hp_resend_name(hp_resend *resend, const hp_outlet *outlet, int number, const char *name); /* as hp_client_name */
+
+/* The member is back: sends all of them again. */
+void hp_resend_all(hp_resend *resend, const hp_outlet *outlet);
+/* There is room again: sends all of them again, if one did not fit. */
+void hp_resend_dropped(hp_resend *resend, const hp_outlet *outlet);
 
 #endif

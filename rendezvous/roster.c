@@ -10,8 +10,8 @@
 #include "base/mem.h"
 #include "base/rank_set.h"
 #include "base/wire.h"
-#include "rendezvous/departure.h"
-#include "rendezvous/ring_order.h"
+#include "rendezvous/join_group.h"
+#include "rendezvous/link_loss.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -415,15 +415,6 @@ lost(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, hoo
     return 0;
 }
 
-/* The connection was made again: what this rank has reported is no loss. */
-static int
-found(hp_roster *r, int rank, const uint8_t *payload)
-{
-    if (r->losses.loss[rank].peer == (int)hp_get32(payload))
-        hp_link_loss_found(&r->losses, rank);
-    return 0;
-}
-
 static int
 take(hp_roster *r, int rank, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
@@ -445,7 +436,10 @@ take(hp_roster *r, int rank, int type, const uint8_t *payload, size_t n, uint64_
     case HP_LEAVE: leave(r, rank, hp_get64(payload), now); return 0;
     case HP_ABORT: return aborted(r, rank, payload, n, now, error);
     case HP_LOST: return lost(r, rank, payload, n, now, error);
-    case HP_FOUND: return found(r, rank, payload);
+    case HP_FOUND: /* the connection was made again: what this rank has reported is no loss */
+        if (r->losses.loss[rank].peer == (int)hp_get32(payload))
+            hp_link_loss_found(&r->losses, rank);
+        return 0;
     default: return malformed(error);
     }
 }
@@ -528,17 +522,6 @@ fail_unlinked(hp_roster *r)
     fail(r, &error, -1);
 }
 
-/* A rank that is away has time to come back before it is said to have vanished. */
-static void
-await_links(hp_roster *r, uint64_t now)
-{
-    int gone = hp_link_loss_stayed_away(&r->losses, now);
-    if (gone >= 0)
-        lose(r, gone, 0, NULL);
-    else if (now >= r->deadline)
-        fail_unlinked(r);
-}
-
 /*
  * A wait with a limit of its own ends the operation, even one that progresses. It is judged a moment after its report,
  * when the other ranks that are in the operation have reported that too.
@@ -564,8 +547,12 @@ hp_roster_timed(const hp_roster *r)
 int
 hp_roster_tick(hp_roster *r, uint64_t now)
 {
-    if (r->state == HP_ROSTER_LINKING)
-        await_links(r, now);
+    int linking = r->state == HP_ROSTER_LINKING;
+    int gone = linking ? hp_link_loss_stayed_away(&r->losses, now) : -1; /* one that is away has time to come back */
+    if (gone >= 0)
+        lose(r, gone, 0, NULL);
+    else if (linking && now >= r->deadline)
+        fail_unlinked(r);
     judge_calls(r, now);
     if (r->gone >= 0 && now - r->gone_at >= TELL_MS * HP_MS)
         settle(r);

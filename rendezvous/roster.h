@@ -9,12 +9,11 @@
 
 #include "rendezvous/blame.h"
 #include "rendezvous/disagreement.h"
-#include "rendezvous/history.h"
 #include "rendezvous/join_group.h"
 #include "rendezvous/link_loss.h"
-#include "rendezvous/ping.h"
 #include "rendezvous/refused_call.h"
 #include "rendezvous/ring_names.h"
+#include "rendezvous/straggler.h"
 
 enum { HP_LABEL_TEXT = 64 };
 
@@ -79,7 +78,7 @@ void hp_roster_broke(hp_roster *roster, int rank, uint64_t now);
 void hp_roster_cut_off(hp_roster *roster, int rank);
 /* This rank's process has ended for certain: if the rank is away, it does not come back. */
 void hp_roster_ended(hp_roster *roster, int rank);
-/* The rank is connected again (comeback.h), and has completed so many operations. */
+/* The rank is connected again (admission.h), and has completed so many operations. */
 void hp_roster_back(hp_roster *roster, int rank, uint64_t completed, uint64_t now);
 int hp_roster_needed(const hp_roster *roster, uint64_t now); /* a rank is connected, or may come back */
 void hp_roster_over(hp_roster *roster); /* all ranks have left, or no other is needed: the log says so, once */

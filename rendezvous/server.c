@@ -14,13 +14,12 @@
 #include "net/acceptor.h"
 #include "net/socket.h"
 #include "rendezvous/admission.h"
-#include "rendezvous/clock_question.h"
 #include "rendezvous/control_conn.h"
 #include "rendezvous/inquiry.h"
 #include "rendezvous/job.h"
 #include "rendezvous/job_keys.h"
 #include "rendezvous/lookout.h"
-#include "rendezvous/summary.h"
+#include "rendezvous/table.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -226,8 +225,13 @@ on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *erro
     peer *p = arg;
     arm(p->server);
     int result = hp_job_message(&p->conn, type, payload, n, hp_loop_now(p->server->loop), error);
-    if (result == 0 && type == HP_CLOCK && n == HP_QUESTION_BYTES)
-        hp_clock_answer(p->control, payload);
+    if (result == 0 && type == HP_CLOCK && n == HP_QUESTION_BYTES &&
+        !hp_control_conn_queued(
+            p->control)) { /* behind other frames the answer would be late, and a rank may not read */
+        uint8_t answer[HP_ANSWER_BYTES];
+        hp_answer_put(answer, payload, hp_now());
+        hp_control_conn_send(p->control, HP_CLOCK, answer, sizeof(answer));
+    }
     return result;
 }
 
@@ -269,13 +273,6 @@ overdue(const peer *p, uint64_t now)
     return idle && now - p->since > JOIN_MS * HP_MS ? "it sent no JOIN in time" : NULL;
 }
 
-/* Whether this peer is closed some day if nothing more happens. */
-static int
-watched(const peer *p)
-{
-    return p->conn.done || hp_control_conn_queued(p->control) || (!p->conn.roster && p->conn.where == HP_BEFORE_JOIN);
-}
-
 static void
 on_tick(void *arg)
 {
@@ -295,8 +292,9 @@ on_tick(void *arg)
         const char *why = overdue(p, now);
         if (why)
             drop(p, why);
-        else
-            more |= watched(p);
+        else /* whether this peer is closed some day if nothing more happens */
+            more |= p->conn.done || hp_control_conn_queued(p->control) ||
+                    (!p->conn.roster && p->conn.where == HP_BEFORE_JOIN);
     }
     for (hp_job *job = server->jobs; job; job = job->next)
         more |= hp_lookout_ask(&server->lookout, job, now) | hp_job_timed(job);
@@ -443,17 +441,6 @@ on_question(void *arg, const uint8_t *job_id, int rows, int width, hp_buffer *ou
     hp_table_answer(out, server->jobs, &(hp_table_request){job_id, rows, width}, hp_loop_now(server->loop));
 }
 
-/* A server that cannot be asked serves its ranks all the same. */
-static void
-open_inquiry(hp_server *server)
-{
-    const hp_inquiry_owner owner = {server, on_question};
-    hoop_error error;
-    server->inquiry = hp_inquiry_new(server->loop, &owner, &error);
-    if (error.code)
-        hp_log(HP_LOG_INFO, "hoop-top cannot ask this server: %s", error.text);
-}
-
 hp_server *
 hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error)
 {
@@ -484,8 +471,13 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
         hp_server_free(server);
         return NULL;
     }
-    if (options->asked)
-        open_inquiry(server);
+    if (options->asked) { /* a server that cannot be asked serves its ranks all the same */
+        const hp_inquiry_owner asked = {server, on_question};
+        hoop_error why;
+        server->inquiry = hp_inquiry_new(loop, &asked, &why);
+        if (why.code)
+            hp_log(HP_LOG_INFO, "hoop-top cannot ask this server: %s", why.text);
+    }
     return server;
 }
 

@@ -39,7 +39,7 @@ typedef struct hp_server_options {
     hp_process (*process)(void *arg, int rank, uint32_t pid);
     /* Likewise: somebody on the host of this rank has made a new connection, and proven to know the job's key (launch/lease.h). */
     void (*knocked)(void *arg, int rank);
-    /* A line of what a ring has done, when it is over (summary.h); NULL: none are wanted. */
+    /* A line of what a ring has done, when it is over (table.h); NULL: none are wanted. */
     void (*summary)(void *arg, const char *line);
     void *arg; /* of all of them */
 } hp_server_options;

@@ -1,13 +1,53 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * straggler: which rank, and which link, slows down a ring that makes progress. Pure. In a collective all ranks wait for
- * the one that comes last, and that one waits least: so a rank is late by what the others wait more than it does, and no
- * clocks need to agree. Since the start it is late by the times of its calls, if clocks tell more than their error.
+ * straggler: which rank, and which link, slows down a ring that makes progress, by what the server keeps of the ranks'
+ * counters (STATS): their differences tell of the last moment, of the last minute, and of the whole time. Pure. In a
+ * collective all ranks wait for the one that comes last, and that one waits least: so a rank is late by what the others wait
+ * more than it does, and no clocks need to agree. Since the start it is late by the times of its calls, if clocks tell more
+ * than their error.
  */
 #ifndef HP_STRAGGLER_H
 #define HP_STRAGGLER_H
 
-#include "rendezvous/history.h"
+#include "rendezvous/message.h"
+
+enum { HP_MILESTONES = 6 }; /* of the last minute, ten seconds apart */
+
+/* The counters by which a rank is late, at some time. */
+typedef struct hp_milestone {
+    uint64_t at, calls, waited; /* calls: operations and messages; waited: ns for other ranks and the network */
+} hp_milestone;
+
+/* Of one rank. All zero at the start. */
+typedef struct hp_history {
+    uint64_t seen; /* when the last report came, by the server's loop; 0: none has */
+    hp_vitals last;
+    hp_vitals before; /* a report about a second older, or the same */
+    hp_milestone mark[HP_MILESTONES];
+    int marks, next_mark;
+} hp_history;
+
+typedef enum hp_span { HP_SPAN_MOMENT, HP_SPAN_MINUTE, HP_SPAN_ALL } hp_span;
+
+/* Of one rank. All zero in the last moment if it has not reported for three seconds. */
+typedef struct hp_rates {
+    double sent, received;  /* bytes/s */
+    double waited;          /* share of the time, 0 to 1 */
+    double share[HP_WAITS]; /* its parts */
+    hp_wait most;           /* the reason with the largest share */
+} hp_rates;
+
+/*
+ * Takes a STATS frame of this rank of `size`. *all, the ranks' slots, is allocated at the first one, and the owner's to
+ * free; without memory for it the frame is forgotten. 0: the frame is malformed.
+ */
+int hp_history_take(hp_history **all, int size, int rank, const uint8_t *payload, size_t n, uint64_t now);
+
+/* The span is the last moment or the whole time. */
+hp_rates hp_history_rates(const hp_history *history, hp_span span, uint64_t now);
+
+/* What was added to the mark's counters within the span, the last minute or the whole time; all zero: nothing is known. */
+hp_milestone hp_history_added(const hp_history *history, hp_span span, uint64_t now);
 
 typedef struct hp_straggler {
     int rank;     /* -1: none stands out */

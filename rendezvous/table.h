@@ -1,14 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * table: what the ranks of a job are doing, as far as they have told the server, in lines for a person. Pure. A rank
- * reports an operation only if it lasts a moment, so most ranks of a healthy job show none.
+ * table: what the ranks of a job are doing, as far as they have told the server, in lines for a person; and what a ring has
+ * done, and what slowed it down, in sentences. Pure. A rank reports an operation only if it lasts a moment, so most ranks of a
+ * healthy job show none.
  */
 #ifndef HP_TABLE_H
 #define HP_TABLE_H
 
 #include "base/buffer.h"
 #include "base/json.h"
+#include "rendezvous/columns.h"
 #include "rendezvous/job.h"
+#include "rendezvous/roster.h"
+#include "rendezvous/straggler.h"
+
+/*
+ * A few lines about a ring from its beginning on: operations, bytes, bandwidth, time waited by reason, the slowest rank and
+ * link. None if no rank has reported counters.
+ */
+void hp_summary_print(const hp_roster *roster, const hp_line_sink *lines);
+
+/* "slowest link: rank 2 (node1) to rank 3 (node2), which rank 2 has awaited 45% of the time; ...". Returns out. */
+const char *hp_summary_link(const hp_roster *roster, const hp_slow_link *link, char *out, size_t size);
+
+/*
+ * "slowest rank in the last minute: rank 3 (node2), late by 20.3 ms an operation on average; the others wait 40% of the time
+ * for it". when: "in the last minute". Returns out.
+ */
+const char *hp_summary_straggler(const hp_roster *roster, const hp_straggler *straggler, const char *when, char *out,
+                                 size_t size);
 
 typedef struct hp_table_options {
     int most;  /* rows of a ring; if it has more ranks, those that tell most about a hang come, in this order */

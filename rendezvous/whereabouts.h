@@ -10,6 +10,7 @@
 #ifndef HP_WHEREABOUTS_H
 #define HP_WHEREABOUTS_H
 
+#include "flight/wait_graph.h"
 #include "rendezvous/job_state.h"
 
 /* Where ranks wait: in the oldest operation of a ring, in a split of it, or one rank in a message there. */
@@ -23,11 +24,13 @@ typedef struct hp_wait_place {
 typedef struct hp_stay {
     const hp_member *who;
     hp_wait_place place; /* its ring NULL: this is the rank of a ring, with what is known of it there */
+    hp_wait_edge wait;   /* there */
     uint64_t since;      /* when the place stood still, or the process came there */
     int just_came;       /* to a split, when the last reports came: the process was late itself */
     uint64_t heard;      /* of a rank, when the server heard of it last; 0: never */
     hp_process process;  /* of a rank */
     size_t number;       /* by which stays since the same moment are in order */
+    int index;           /* of the process in `waits` */
 } hp_stay;
 
 typedef struct hp_whereabouts {
@@ -36,6 +39,7 @@ typedef struct hp_whereabouts {
     uint64_t heard;          /* the most recent report of any rank that waits */
     hp_stay *stays;          /* process by process; of each its places, the longest stay first, and then its ranks */
     size_t n;
+    hp_wait_edge *waits; /* by process: the longest stay of each, without splits to which it has just come */
 } hp_whereabouts;
 
 hp_whereabouts hp_whereabouts_take(const hp_job *job, const hp_roster *failed, uint64_t now);
@@ -43,9 +47,14 @@ void hp_whereabouts_free(hp_whereabouts *w);
 
 int hp_wait_place_same(const hp_wait_place *one, const hp_wait_place *other);
 
-/* The longest stay of a process other than in this place; settled: without splits to which it has just come. NULL: none. */
-const hp_stay *hp_whereabouts_find(const hp_whereabouts *w, const hp_member *who, const hp_wait_place *here,
-                                   int settled);
+/* Whom the place awaits: a split the first rank that is missing, a message its peer. */
+hp_blame hp_wait_place_blame(const hp_wait_place *place);
+
+/* Those that follow each other from there: the graph's finding. hops 0: the rank that the place awaits waits in no other. */
+hp_wait_finding hp_whereabouts_follow(const hp_whereabouts *w, const hp_wait_place *from, const hp_blame *blame);
+
+/* The longest stay of a process other than in this place; NULL: none. */
+const hp_stay *hp_whereabouts_find(const hp_whereabouts *w, const hp_member *who, const hp_wait_place *here);
 
 /* When the server heard of the process last, in any ring, and whether it runs. Its place is none. */
 hp_stay hp_whereabouts_known(const hp_whereabouts *w, const hp_member *who);

@@ -6,7 +6,6 @@
 #include "base/err.h"
 #include "base/secmem.h"
 #include "flight/folder.h"
-#include "flight/server_socket.h"
 #include "lib/config.h"
 #include "lib/secret_file.h"
 #include "net/dial.h"

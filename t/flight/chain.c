@@ -3,7 +3,7 @@
  * chain: ranks that wait in one communicator for a rank that waits in another one: the rank at the end is named, whatever
  * the rank between them is in; if they wait for each other, in a circle, that is said.
  */
-#include "flight/chain.h"
+#include "flight/ring.h"
 
 #include "t/flight/scene.h"
 #include "t/tap/tap.h"

@@ -5,7 +5,6 @@
  */
 #include "flight/report.h"
 
-#include "flight/base64.h"
 #include "t/flight/scene.h"
 #include "t/tap/tap.h"
 

@@ -3,7 +3,7 @@
  * Clocks that are days apart and drift: whatever ways questions and answers take, the true offset is within the stated
  * error; a slow answer does not replace a better one, and an old one gives way.
  */
-#include "rendezvous/clock_offset.h"
+#include "rendezvous/lateness.h"
 
 #include "base/clock.h"
 #include "t/tap/tap.h"

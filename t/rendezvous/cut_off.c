@@ -4,7 +4,7 @@
  * The clock and the kernel's answers are the test's.
  */
 #include "base/clock.h"
-#include "rendezvous/absence.h"
+#include "rendezvous/lookout.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
 

@@ -5,7 +5,7 @@
  */
 #include "base/clock.h"
 #include "base/err.h"
-#include "rendezvous/absence.h"
+#include "rendezvous/lookout.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
 

@@ -4,7 +4,6 @@
  * there are processes, not as many times more as there are rings. A ring's own question would search all the others.
  */
 #include "base/clock.h"
-#include "rendezvous/rings.h"
 #include "rendezvous/table.h"
 #include "rendezvous/whereabouts.h"
 #include "t/tap/tap.h"
@@ -132,11 +131,11 @@ test_questions(void)
     job.rosters = NULL;
     for (int k = 0; k < MANY; k++) {
         const hp_wait_place here = {.ring = &rosters[k], .rank = -1};
-        const hp_stay *stay = hp_whereabouts_find(&where, &members[0], &here, 0);
+        const hp_stay *stay = hp_whereabouts_find(&where, &members[0], &here);
         hp_stay late = hp_whereabouts_known(&where, &members[LATE]);
         good +=
             case_ok(stay && stay->place.ring == (k == 0 ? &rosters[5] : &rosters[0]) && stay->since == 90 * HP_SEC &&
-                        !hp_whereabouts_find(&where, &members[LATE], &here, 0) && late.heard == AT * HP_SEC,
+                        !hp_whereabouts_find(&where, &members[LATE], &here) && late.heard == AT * HP_SEC,
                     "ring %d", k);
     }
     is_int(MANY, good, "the list alone tells where each one waits besides");

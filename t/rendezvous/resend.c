@@ -3,7 +3,7 @@
  * resend: what a rank says to a control connection that is reset, and has not been seen to be, reaches the server all the
  * same when the rank is back; what no longer holds then does not.
  */
-#include "rendezvous/resend.h"
+#include "rendezvous/registration.h"
 
 #include "base/err.h"
 #include "t/rendezvous/ranks.h"

@@ -5,7 +5,7 @@
  * failed is run again, with the lines of the server, by HOOP_TEST_SEED=N; HOOP_TEST_STORMS=N adds random ones.
  */
 #include "base/clock.h"
-#include "rendezvous/absence.h"
+#include "rendezvous/lookout.h"
 #include "t/rendezvous/actor.h"
 #include "t/tap/tap.h"
 
@@ -87,7 +87,7 @@ trouble(storm *t)
     }
 }
 
-/* What a server does with absence.h: it asks the machines of the processes in question, each second. */
+/* What a server does with lookout.h: it asks the machines of the processes in question, each second. */
 static void
 probe(storm *t)
 {

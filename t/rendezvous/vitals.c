@@ -4,7 +4,6 @@
  * outside hoop, the summary at the end; at 80 columns, and of 64 ranks; and of a rank that floods it.
  */
 #include "base/clock.h"
-#include "rendezvous/summary.h"
 #include "rendezvous/table.h"
 #include "t/rendezvous/lines.h"
 #include "t/rendezvous/sim.h"

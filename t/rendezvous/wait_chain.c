@@ -3,7 +3,7 @@
  * wait_chain: ranks of one job that wait for each other across its rings, splits and messages. A ring is written as its
  * processes, "ABCD"; a process that waits in it is told as "B:D", B waits for D. Who waits for nobody is to blame.
  */
-#include "rendezvous/wait_chain.h"
+#include "rendezvous/hold_up.h"
 
 #include "base/clock.h"
 #include "t/rendezvous/wait_rings.h"

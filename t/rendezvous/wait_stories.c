@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* wait_chain: random stories of ranks that wait in rings, splits and messages, against a plain walk by names. */
 #include "base/clock.h"
-#include "rendezvous/wait_chain.h"
+#include "rendezvous/hold_up.h"
 #include "t/rendezvous/wait_rings.h"
 #include "t/tap/tap.h"
 

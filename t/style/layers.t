@@ -110,14 +110,14 @@ allowed 'bin sees everything but t' 'hoop\.h|(base|flight|net|rendezvous|launch|
 
 # The files of each folder, from the top to the bottom.
 downward base say call call_names dtype processors wire buffer log line_writer count wait stopwatch thread interrupt clock text secmem rank_set mem err number limits option_error distance hash option_list json
-downward flight report base64 story chain ring sweep collection folder server_socket process format
+downward flight report story ring sweep collection folder format wait_graph
 downward net link stripe medium shm control receiver frame_check link_state iov acceptor candidate pending spare race dial handshake_io handshake \
     alarm log_queue ports secret auth frame probe sock interface addr lookup tcp_path tcp_silence socket loop
 downward gpu gpu host cuda cuda_stream_sync cuda_queue cuda_bounce cuda_launch cuda_memtype cuda_context \
     cuda_internal cuda_driver kernels kernel_types cuda_kernel \
     reduce reduce_plain reduce_avx2 reduce_avx512 reduce_loops arith codec device
-downward rendezvous server inquiry job_keys table rank_row lookout job admission absence notes job_watch hold_up wait_chain whereabouts job_state rings summary columns comeback roster departure join_group straggler history stall_warning disagreement refused_call ring_names link_loss ping blame ring_order \
-    events client membership registration resend clock_question control_conn message clock_offset lateness
+downward rendezvous server inquiry job_keys table rank_row lookout job admission job_watch hold_up whereabouts job_state columns roster join_group straggler stall_warning disagreement refused_call ring_names link_loss blame \
+    events client membership registration control_conn message lateness
 downward lib hoop bootstrap wait calls serve group leave entry join progress spin \
     standby round links fault cut_off reports stats message_waits messages message_works devices works account \
     request registry baton comm exchange ways pmi server_search bounded_wait environment launcher config config.def \
@@ -137,7 +137,7 @@ allowed 'the belt sees the pure files, works, links and queues' \
     lib/channel.[ch] lib/slot.[ch]
 
 # Limits stop while a process is stopped: two clocks in one room would differ after that.
-is '' "$(grep -n 'hp_now()' $(ls rendezvous/*.c | grep -v -e control_conn -e clock_question) net/dial.c net/handshake_io.c lib/round.c lib/reports.c lib/links.c lib/join.c \
+is '' "$(grep -n 'hp_now()' $(ls rendezvous/*.c | grep -v -e control_conn -e client -e server) net/dial.c net/handshake_io.c lib/round.c lib/reports.c lib/links.c lib/join.c \
     lib/peer_heartbeat.c lib/stats.c | grep -v 'reports.born')" 'limits by which others are judged are in the time of the loop (hp_loop_now)'
 
 # A forked child closes the sockets that net/socket.c knows. One that was closed behind its back would be another file.

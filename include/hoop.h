@@ -193,8 +193,18 @@ hoop_result hoop_comm_set_call_name(hoop_comm *comm, const char *name);
  * takes no part: it gets *newcomm NULL and HOOP_SUCCESS. Other threads may wait on comm meanwhile; splits take turns.
  */
 hoop_result hoop_comm_split(hoop_comm *comm, int color, int key, hoop_comm **newcomm);
-hoop_result hoop_comm_shrink(hoop_comm *comm, hoop_comm **newcomm); /* HOOP_ERR_UNSUPPORTED in this version */
-hoop_result hoop_comm_grow(hoop_comm *comm, hoop_comm **newcomm);   /* HOOP_ERR_UNSUPPORTED in this version */
+
+/*
+ * After an error that has ended comm, every rank that is left calls it with comm: these form *newcomm, in the old order.
+ * Each is awaited for half of bootstrap_timeout_ms; one that comes later gets HOOP_ERR_STALE_EPOCH. A communicator that
+ * has not failed ends by this, on all ranks. comm remains to be destroyed. It needs the rendezvous server.
+ */
+hoop_result hoop_comm_shrink(hoop_comm *comm, hoop_comm **newcomm);
+hoop_result hoop_comm_grow(hoop_comm *comm, hoop_comm **newcomm); /* HOOP_ERR_UNSUPPORTED in this version */
+
+uint64_t hoop_comm_epoch(const hoop_comm *comm); /* how many shrinks lie behind it; 0 for NULL */
+/* In the one that was shrunk to comm, every rank of comm had completed *least operations, and one *most. Else 0, 0. */
+hoop_result hoop_comm_history(const hoop_comm *comm, uint64_t *least, uint64_t *most);
 
 /* Getters; they work on a failed communicator too, and return -1 (completed: 0) for NULL. */
 int hoop_comm_rank(const hoop_comm *comm);

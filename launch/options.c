@@ -239,6 +239,7 @@ static const struct {
     const char *names, *advice;
 } foreign[] = {
 #define HP_FOREIGN(names, advice) {names, advice},
+#include "launch/options.def"
 };
 
 enum { ROWS = sizeof(rows) / sizeof(rows[0]), FOREIGN = sizeof(foreign) / sizeof(foreign[0]) };

@@ -275,7 +275,9 @@ struct hoop_comm {
     int *position_of; /* rank -> position */
     uint64_t id;
     uint32_t epoch;
+    uint64_t least, most;             /* of the ring that was shrunk to this one: hp_ring */
     uint32_t splits;                  /* hoop_comm_split calls so far, those that failed as well */
+    int shrunk;                       /* to a ring that this process has */
     char name[HP_NAME_TEXT];          /* under the driver's mutex */
     atomic_int renamed;               /* bits: what the server does not know yet */
     hp_call_names call_names;         /* likewise */

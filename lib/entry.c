@@ -18,7 +18,8 @@
 static _Thread_local struct {
     const hoop_comm *comm;
     hoop_error error;
-} latest; /* this thread's last error */
+    int later; /* than the failure of the communicator: a call that a failed one takes */
+} latest;      /* this thread's last error */
 
 static _Thread_local hp_receipt received; /* by the last receive whose end this thread has seen */
 
@@ -27,6 +28,7 @@ hp_entry_fail(const hoop_comm *comm, const hoop_error *error)
 {
     latest.comm = comm;
     latest.error = *error;
+    latest.later = comm && atomic_load(&comm->fault.known);
     return error->code;
 }
 
@@ -69,7 +71,7 @@ void
 hp_entry_error(const hoop_comm *comm, hoop_error *error)
 {
     hp_err_clear(error);
-    if (comm && atomic_load(&comm->fault.known))
+    if (comm && atomic_load(&comm->fault.known) && !(comm == latest.comm && latest.later))
         *error = kept(comm);
     else if (latest.error.code != HOOP_SUCCESS && (!comm || comm == latest.comm))
         *error = latest.error;

@@ -95,6 +95,8 @@ take_ring(hoop_comm *comm, const hp_ring *ring, hoop_error *error)
     comm->size = ring->size;
     comm->id = ring->comm;
     comm->epoch = ring->epoch;
+    comm->least = ring->least;
+    comm->most = ring->most;
     comm->order = hp_alloc(n, sizeof(int));
     comm->position_of = hp_alloc(n, sizeof(int));
     if (!comm->order || !comm->position_of || !hp_counters_open(&comm->counters, ring->size))
@@ -431,23 +433,27 @@ hp_join_world(hoop_comm *comm, uint64_t deadline, hoop_error *error)
 }
 
 hoop_result
-hp_join_split(hoop_comm *comm, hoop_comm *parent, int color, int key, hoop_error *error)
+hp_join_derived(hoop_comm *comm, hoop_comm *parent, const hp_derivation *how, hoop_error *error)
 {
-    hp_client_options options = {.rank = -1, .size = parent->size, .color = color, .key = key};
+    hp_client_options options = {
+        .rank = -1, .size = parent->size, .shrink = how->shrink, .color = how->color, .key = how->key};
     hoop_result result;
     if (parent->size == 1) {
-        if (color < 0)
+        if (how->color < 0)
             comm->size = 0;
-        return color < 0 ? HOOP_SUCCESS : alone(comm, error);
+        hp_ring ring = {.size = 1, .epoch = parent->epoch + (how->shrink != 0)};
+        if (how->shrink)
+            ring.least = ring.most = atomic_load(&parent->completed);
+        return how->color < 0 ? HOOP_SUCCESS : take_ring(comm, &ring, error);
     }
-    options.deadline = hp_join_deadline(comm);
+    options.deadline = hp_loop_now(comm->loop) + how->within;
     result = hp_environment_server(&options.server, &comm->config, comm->loop, options.deadline, error);
     if (result != HOOP_SUCCESS)
         return result;
     options.parent = parent->id;
     options.parent_rank = parent->rank;
     options.parent_size = comm->size = parent->size;
-    options.split = parent->splits;
+    options.split = how->shrink ? 0 : parent->splits;
     options.parent_digest = hp_ring_digest(parent->ring);
     options.started = hp_inbox_started(parent);
     options.completed = atomic_load(&parent->completed);

@@ -27,8 +27,14 @@ uint64_t hp_join_deadline(const hoop_comm *comm);
 /* The world: from settings alone. comm->config is resolved, comm->loop is made. */
 hoop_result hp_join_world(hoop_comm *comm, uint64_t deadline, hoop_error *error);
 
-/* A part of `parent`; comm->size is 0 afterwards when color was negative. */
-hoop_result hp_join_split(hoop_comm *comm, hoop_comm *parent, int color, int key, hoop_error *error);
+typedef struct hp_derivation {
+    int shrink; /* 1: of the ranks that are left; 0: of those with the same colour, in the order of their keys */
+    int color, key;
+    uint64_t within; /* ns until it has failed */
+} hp_derivation;
+
+/* A ring of ranks of `parent`; comm->size is 0 afterwards when the colour was negative. */
+hoop_result hp_join_derived(hoop_comm *comm, hoop_comm *parent, const hp_derivation *how, hoop_error *error);
 
 /* --- the end: operations in flight, LEAVE, the last bytes, the memory --- */
 

@@ -10,6 +10,7 @@
 #include "rendezvous/admission.h"
 #include "rendezvous/hold_up.h"
 #include "rendezvous/job_watch.h"
+#include "rendezvous/shrink.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,7 +126,9 @@ open_ring(hp_job *job, const hp_join_group *m, int first, int count, uint64_t no
 {
     hoop_error error;
     char label[64];
-    if (m->parent)
+    if (m->shrink)
+        snprintf(label, sizeof(label), "%.40s epoch %u", m->label, m->epoch);
+    else if (m->parent)
         snprintf(label, sizeof(label), "%s split %u colour %d", job->label, m->split, m->joined[first].color);
     else
         snprintf(label, sizeof(label), "%s", job->label);
@@ -163,7 +166,7 @@ open_rings(hp_job *job, hp_join_group *m, uint64_t now)
 static void
 check_parent(const hp_job *job, hp_join_group *m, uint64_t now)
 {
-    if (!m->parent || m->failure.code)
+    if (!m->parent || m->shrink || m->failure.code)
         return;
     for (const hp_roster *r = job->rosters; r; r = r->next)
         if (r->ring.comm == m->parent && r->state == HP_ROSTER_FAILED) {
@@ -176,10 +179,12 @@ check_parent(const hp_job *job, hp_join_group *m, uint64_t now)
 static void
 update(hp_job *job, uint64_t now)
 {
+    hp_shrink_note(job);
     for (hp_join_group **at = &job->join_groups; *at;) {
         hp_join_group *m = *at;
         check_parent(job, m, now);
-        if (m->joined_n == m->size) {
+        hp_shrink_check(job, m, now);
+        if (m->shrink ? hp_shrink_is_complete(job, m, now) : m->joined_n == m->size) {
             hp_job_watch_start(job, m, now);
             open_rings(job, m, now);
         } else {
@@ -192,7 +197,7 @@ update(hp_job *job, uint64_t now)
         }
         *at = m->next;
         hp_roster *parent = hp_job_ring(job->rosters, m->parent);
-        if (parent && m->split >= parent->splits)
+        if (parent && !m->shrink && m->split >= parent->splits)
             parent->splits = m->split + 1;
         hp_join_group_free(m);
     }
@@ -201,7 +206,7 @@ update(hp_job *job, uint64_t now)
     for (hp_roster **at = &job->rosters; *at;) {
         hp_roster *r = *at;
         hp_job_watch_links(r, now);
-        if (hp_roster_needed(r, now)) {
+        if (hp_roster_needed(r, now) || hp_shrink_needs(job, r)) {
             at = &r->next;
             continue;
         }
@@ -243,6 +248,8 @@ find_join_group(hp_job *job, const hp_join *join, uint64_t now)
         if (hp_join_group_is(m, join))
             return m;
     hp_join_group *m = open >= JOIN_GROUPS_MAX ? NULL : hp_join_group_new(job->owner, job->label, join, now);
+    if (m && m->shrink)
+        hp_shrink_open(job, m);
     if (m) {
         m->next = job->join_groups;
         job->join_groups = m;
@@ -260,35 +267,29 @@ as_declared(const hp_job_conn *conn, const hp_join *join)
            conn->declared_rank == (rank < 0 ? HP_RANK_UNKNOWN : (uint32_t)rank);
 }
 
-static void
-log_refusal(hp_job *job, const hoop_error *error)
-{
-    char line[300];
-    snprintf(line, sizeof(line), "%s: refused: %s", job->label, error->text);
-    job->owner->log(job->owner->arg, line);
-}
-
 static hoop_result
 admit(hp_job_conn *conn, const hp_join *join, uint64_t now, hoop_error *error)
 {
-    hoop_result result = hp_admission_join(conn->job->rosters, join, error);
-    if (result) {
-        log_refusal(conn->job, error);
-        return result;
-    }
-    hp_join_group *m = find_join_group(conn->job, join, now);
-    if (!m)
-        return hp_err_set(error, HOOP_ERR_NO_MEMORY,
-                          "the rendezvous server is out of memory, or has %d incomplete groups of this job",
-                          JOIN_GROUPS_MAX);
+    hp_job *job = conn->job;
+    hp_join_group *m = NULL;
     hoop_error lack;
-    if (!m->failure.code && hp_admission_lacks(conn, &lack))
+    char line[300];
+    hoop_result result = join->shrink ? hp_shrink_admit(job, join, error) : hp_admission_join(job->rosters, join, error);
+    if (!result && !(m = find_join_group(job, join, now)))
+        result = hp_err_set(error, HOOP_ERR_NO_MEMORY,
+                            "the rendezvous server is out of memory, or has %d incomplete groups of this job", JOIN_GROUPS_MAX);
+    if (m && !m->failure.code && hp_admission_lacks(conn, &lack))
         hp_join_group_fail(m, &lack, now); /* all its ranks hear it */
-    result = hp_join_group_join(m, conn, join, now, error);
-    if (!result)
+    if (m)
+        result = hp_join_group_join(m, conn, join, now, error);
+    if (!result && join->shrink)
+        hp_shrink_end(job, join);
+    if (!result) {
         conn->join_group = m;
-    else if (!m->failure.code)
-        log_refusal(conn->job, error); /* a join group that fails logs that itself */
+    } else if (!m || !m->failure.code) { /* a join group that fails logs that itself */
+        snprintf(line, sizeof(line), "%s: refused: %s", job->label, error->text);
+        job->owner->log(job->owner->arg, line);
+    }
     return result;
 }
 
@@ -327,17 +328,16 @@ refuse_return(const hp_join *join, hoop_error *error)
 }
 
 static int
-join(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+join(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
     hp_job *job = conn->job;
     hoop_error refusal;
     hp_join request;
     hp_err_clear(&refusal);
-    if (!hp_join_get(&request, payload, n) || !as_declared(conn, &request)) {
-        /*
-         * The rank has proven the secret, so it gets the reason: without one it would dial again until its time is
-         * up.
-         */
+    int legible = hp_join_get(&request, payload, n);
+    request.shrink = type == HP_SHRINK;
+    if (!legible || (request.shrink && !request.parent) || !as_declared(conn, &request)) {
+        /* the rank has proven the secret, so it gets the reason, and does not dial again until its time is up */
         hp_err_set(&refusal, HOOP_ERR_PROTOCOL,
                    "the rendezvous server cannot read the JOIN message of this rank; install one release of hoop "
                    "everywhere");
@@ -350,7 +350,7 @@ join(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_err
     if (resume(conn, &request, now))
         return 0;
     const hp_roster *parent = hp_job_ring(job->rosters, request.parent);
-    if (parent && request.color < 0 &&
+    if (!request.shrink && parent && request.color < 0 &&
         request.split < parent->splits) /* it takes no part, and the others have their ring */
         send_empty_roster(conn, request.parent);
     else if (request.ring ? refuse_return(&request, &refusal) : admit(conn, &request, now, &refusal))
@@ -369,7 +369,9 @@ called_off(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, ho
         return -1;
     }
     cause.rank = cause.reporter = conn->declared_rank == HP_RANK_UNKNOWN ? -1 : (int)conn->declared_rank;
-    if (conn->join_group)
+    if (conn->join_group && conn->join_group->shrink)
+        hp_join_group_lost(conn->join_group, conn, now);
+    else if (conn->join_group)
         hp_join_group_fail(conn->join_group, &cause, now);
     update(conn->job, now);
     return 0;
@@ -484,8 +486,8 @@ hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, ui
     }
     if (type == HP_CLOCK) /* the server's to answer */
         return 0;
-    if (type == HP_JOIN)
-        return join(conn, payload, n, now, error);
+    if (type == HP_JOIN || type == HP_SHRINK)
+        return join(conn, type, payload, n, now, error);
     if (type == HP_REFUSED)
         return refused(conn, payload, n, now, error);
     if (type == HP_STATS || type == HP_CALL_NAME || type == HP_WAITING)
@@ -576,7 +578,7 @@ void
 hp_job_tick(hp_job *job, uint64_t now)
 {
     for (hp_join_group *m = job->join_groups; m; m = m->next) {
-        if (hp_join_group_tick(m, now))
+        if (hp_join_group_tick(m, now) && !m->shrink) /* a shrink goes on without those that are late */
             hp_job_watch_overdue(job, m, now);
         hp_job_watch_start(job, m, now);
     }

@@ -7,7 +7,9 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "rendezvous/admission.h"
 #include "rendezvous/hold_up.h"
+#include "rendezvous/shrink.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -84,6 +86,10 @@ hp_job_watch_missing(const hp_whereabouts *where, const hp_join_group *m, uint64
     const hp_wait_place here = {.split = m, .rank = -1};
     const hp_roster *parent = hp_job_ring(where->job->rosters, m->parent);
     int guilty;
+    if (m->shrink && parent) {
+        hp_shrink_print(parent, m, now, out, size);
+        return out;
+    }
     if (hp_wait_chain_print(where, &here, now - m->opened, &guilty, out, size))
         return out;
     if (parent && parent->ring.size == m->size)
@@ -119,7 +125,8 @@ hp_job_watch_start(const hp_job *job, hp_join_group *m, uint64_t now)
     uint64_t after = m->parent ? m->warn_after : m->warn_after ? AWAIT_MS * HP_MS : 0;
     if (m->failure.code || !m->joined_n)
         return;
-    hp_stall_word word = hp_stall_warning_due(&m->warning, after, m->joined_n < m->size, m->opened, now);
+    int awaits = m->shrink ? !hp_join_group_is_known(m) : m->joined_n < m->size;
+    hp_stall_word word = hp_stall_warning_due(&m->warning, after, awaits, m->opened, now);
     double seconds = (double)m->warning.lasted / 1e9;
     if (word == HP_STALL_WARN) {
         hp_whereabouts where = hp_whereabouts_take(job, NULL, now);
@@ -131,6 +138,8 @@ hp_job_watch_start(const hp_job *job, hp_join_group *m, uint64_t now)
     else if (word == HP_STALL_WARN)
         snprintf(line, sizeof(line), "%s: %d of %d ranks %s here after %.1f s; %s%s", m->label, m->joined_n, m->size,
                  m->joined_n == 1 ? "is" : "are", seconds, missing, m->mistrusted);
+    else if (word == HP_STALL_OVER && m->shrink)
+        snprintf(line, sizeof(line), "%s: hoop_comm_shrink goes on after %.1f s", m->label, seconds);
     else if (word == HP_STALL_OVER && m->parent)
         snprintf(line, sizeof(line), "%s: hoop_comm_split %u goes on after %.1f s", m->label, m->split, seconds);
     else if (word == HP_STALL_OVER)

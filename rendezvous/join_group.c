@@ -49,6 +49,7 @@ hp_join_group_new(const hp_events *events, const char *label, const hp_join *fir
     snprintf(m->label, sizeof(m->label), "%s", label);
     m->parent = first->parent;
     m->split = first->split;
+    m->shrink = first->shrink;
     m->size = first->parent ? first->parent_size : first->size;
     m->op_timeout = first->op_timeout;
     m->peer_timeout = first->peer_timeout ? first->peer_timeout : HP_PEER_TIMEOUT_MS * HP_MS;
@@ -81,6 +82,8 @@ hp_join_group_free(hp_join_group *m)
 int
 hp_join_group_is(const hp_join_group *m, const hp_join *join)
 {
+    if (join->shrink || m->shrink)
+        return m->shrink && join->shrink && m->parent == join->parent && !m->failure.code;
     return m->parent == join->parent && (!m->parent || m->split == join->split);
 }
 
@@ -118,14 +121,23 @@ hp_join_group_fail(hp_join_group *m, const hoop_error *error, uint64_t now)
     m->events->failed(m->events->arg, NULL, error);
 }
 
+static const hp_joined *
+find_rank(const hp_join_group *m, int rank)
+{
+    for (int i = 0; i < m->joined_n; i++)
+        if (m->joined[i].member.rank == rank)
+            return &m->joined[i];
+    return NULL;
+}
+
 static hoop_result
 duplicate(const hp_join_group *m, const hp_join *join, hoop_error *error)
 {
     hp_noun who = {"another process"};
     int rank = rank_of(join);
-    for (int i = 0; i < m->joined_n; i++)
-        if (m->joined[i].member.rank == rank)
-            who = hp_member_process(&m->joined[i].member);
+    const hp_joined *before = find_rank(m, rank);
+    if (before)
+        who = hp_member_process(&before->member);
     hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                "duplicate rank: %s has already joined this job; two processes were started with rank %d, or two jobs "
                "share one job name (HOOP_JOB)",
@@ -200,6 +212,7 @@ add_member(hp_join_group *m, void *peer, const hp_join *join, uint64_t now, hoop
         member->color = join->color;
         member->key = join->key;
         member->started = join->started;
+        member->completed = join->completed;
     }
     mark(m, member->member.rank);
     return HOOP_SUCCESS;
@@ -241,7 +254,7 @@ hp_join_group_join(hp_join_group *m, void *peer, const hp_join *join, uint64_t n
         before->away = 0;
         return HOOP_SUCCESS;
     }
-    if (hp_join_group_has(m, rank)) {
+    if (m->shrink ? find_rank(m, rank) != NULL : hp_join_group_has(m, rank)) {
         duplicate(m, join, error);
         error->phase = HOOP_PHASE_BRINGUP;
         return error->code;
@@ -281,7 +294,7 @@ hp_join_group_lost(hp_join_group *m, const void *peer, uint64_t now)
     hp_member gone = entry->member;
     *entry = m->joined[--m->joined_n];
     unmark(m, gone.rank);
-    if (m->parent)
+    if (m->parent && !m->shrink)
         vanished(m, &gone, now);
 }
 
@@ -289,7 +302,7 @@ void
 hp_join_group_broke(hp_join_group *m, const void *peer, uint64_t now)
 {
     hp_joined *entry = find_peer(m, peer);
-    if (!m->parent || !entry || !entry->number) {
+    if (!m->parent || m->shrink || !entry || !entry->number) {
         hp_join_group_lost(m, peer, now);
         return;
     }
@@ -329,6 +342,12 @@ hp_join_group_fail_missing(hp_join_group *m, const hp_ended *ended, uint64_t now
     error.rank = ended->rank;
     error.phase = HOOP_PHASE_BRINGUP;
     hp_join_group_fail(m, &error, now);
+}
+
+void
+hp_join_group_excuse(hp_join_group *m, int rank)
+{
+    mark(m, rank);
 }
 
 void
@@ -439,6 +458,11 @@ hp_join_group_sort(hp_join_group *m)
         while (hp_rank_set_has(m->has_joined, free_rank))
             free_rank++;
         m->joined[i].member.rank = free_rank++;
+    }
+    for (int i = 0; m->shrink && i < m->joined_n; i++) {
+        uint64_t completed = m->joined[i].completed;
+        m->least = i == 0 || completed < m->least ? completed : m->least;
+        m->most = completed > m->most ? completed : m->most;
     }
     qsort(m->joined, (size_t)m->joined_n, sizeof(*m->joined), by_place);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * join_group: the ranks of one future ring, before all have joined. Pure: no I/O, no clock of its own. A world
- * (parent 0) waits for `size` ranks, a split for all ranks of its parent. It checks that they agree, lists the
+ * (parent 0) waits for `size` ranks, a split for all ranks of its parent, a shrink for those of them that are left. It checks that they agree, lists the
  * missing ranks at the time-out, and is cut into groups when complete: one for a world, one for each colour of a
  * split. Each has an order of its ranks in the ring.
  */
@@ -20,8 +20,8 @@ typedef struct hp_joined {
     uint32_t number;  /* by which it names its JOIN; 0: it names none */
     hp_member member; /* its rank: declared, or -1 until hp_join_group_group; in a split the rank in the parent */
     int color, key;
-    uint64_t started; /* operations started in the parent */
-    uint64_t at;      /* when it joined */
+    uint64_t started, completed; /* operations in the parent */
+    uint64_t at;                 /* when it joined */
 } hp_joined;
 
 /* A rank whose process has ended, as reported by the owner that started it; size 0: none. */
@@ -36,11 +36,14 @@ typedef struct hp_join_group {
     char label[64]; /* "job 4f21c0de", for messages */
     uint64_t parent;
     uint32_t split;
+    int shrink;           /* 1: the parent has failed, and its ranks that are left form a ring */
+    uint32_t epoch;       /* of the ring that it becomes */
+    uint64_t least, most; /* set by hp_join_group_sort */
     int size, joined_n, capacity;
     hp_joined *joined;    /* in order of arrival; sorted by hp_join_group_sort */
     char *agree;          /* settings of the first rank that joined */
     hoop_error failure;   /* code HOOP_SUCCESS: it is open; else it has failed, and is remembered until the deadline */
-    uint64_t *has_joined; /* a bit for each rank that has joined; kept after a failure */
+    uint64_t *has_joined; /* a bit for each rank that has joined, or of a shrink is gone; kept after a failure */
     uint64_t op_timeout, warn_after, peer_timeout; /* of the first rank that joined */
     uint64_t opened, deadline;
     uint64_t crossed; /* since when a rank outside is in an operation that a rank inside has not started; 0: none is */
@@ -75,6 +78,8 @@ void hp_join_group_probed(hp_join_group *join_group, const hp_member *who, int e
  * may be complete without it, and goes on waiting.
  */
 void hp_join_group_fail_missing(hp_join_group *join_group, const hp_ended *ended, uint64_t now);
+/* A shrink does not wait for this rank any longer; it may join all the same, as long as others are awaited. */
+void hp_join_group_excuse(hp_join_group *join_group, int rank);
 /* The rank will not join: that fails a split that is still open. */
 void hp_join_group_refuse(hp_join_group *join_group, int rank, const hoop_error *cause, uint64_t now);
 void hp_join_group_mistrust(hp_join_group *join_group, const char *address); /* see hp_job_mistrust */
@@ -90,7 +95,7 @@ void hp_join_group_missing(const hp_join_group *join_group,
                            hoop_error *error); /* the error of that: who has not joined */
 
 /*
- * When joined_n == size: assigns ranks to those without one and sorts by (colour, key, rank). Groups are then runs of
+ * When all have joined: assigns ranks to those without one and sorts by (colour, key, rank). Groups are then runs of
  * `joined`: hp_join_group_group returns the length of the one that begins at `first` (0: none) and numbers its ranks
  * from 0.
  */

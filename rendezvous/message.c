@@ -273,6 +273,8 @@ size_t
 hp_part_put(uint8_t *out, const hp_ring *ring, int rank, int first, int *next)
 {
     uint8_t *p = out + PART_HEAD;
+    if (ring->epoch)
+        p = put64(put64(p, ring->least), ring->most);
     int i = first;
     for (; i < ring->size && (size_t)(p - out) + MEMBER_MAX <= HP_CONTROL_MAX; i++)
         p = put_member(p, &ring->members[i], ring->order[i]);
@@ -297,9 +299,11 @@ hp_part_get(hp_part *part, const uint8_t *in, size_t n)
     part->size = take_int(&c, 0, HP_WORLD_MAX);
     part->first = take_int(&c, 0, part->size);
     part->count = take_int(&c, 0, part->size - part->first);
+    part->least = part->epoch ? take64(&c) : 0;
+    part->most = part->epoch ? take64(&c) : 0;
     part->entries = c.at;
     part->entries_n = c.left;
-    if (c.bad || part->comm == 0)
+    if (c.bad || part->comm == 0 || part->least > part->most)
         return 0;
     if (part->size == 0)
         return part->rank == -1 && c.left == 0;
@@ -565,6 +569,7 @@ hp_message_fits(int type, int from_server, int where, size_t n)
         uint16_t least, most;
     } table[] = {
         {HP_JOIN, 0, HP_BEFORE_JOIN, JOIN_LEAST, HP_CONTROL_MAX},
+        {HP_SHRINK, 0, HP_BEFORE_JOIN, JOIN_LEAST, HP_CONTROL_MAX},
         {HP_READY, 0, MEMBER, 0, 0},
         {HP_IN_OP, 0, RAN, HP_REPORT_BYTES, HP_REPORT_BYTES},
         {HP_PROGRESS, 0, RAN, HP_REPORT_BYTES, HP_REPORT_BYTES},

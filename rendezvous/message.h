@@ -3,10 +3,11 @@
  * message: the payloads of control frames, encoded and decoded once for both sides; pure. Every get checks lengths and
  * ranges before it believes anything, and returns 0 for what it does not. hoop_protocol(7) is the reference.
  *
- *   JOIN      rank 4 | size 4 | patience 4 | pid 4 | host id 8 | processors 4 | op time-out 8 | warn after 8 |
+ *   JOIN, SHRINK   rank 4 | size 4 | patience 4 | pid 4 | host id 8 | processors 4 | op time-out 8 | warn after 8 |
  *             peer time-out 8 | address 19 | others | proxied 1 | ring 8 | epoch 4 | digest 8 | started 8 | completed 8 |
  *             parent 8 | split 4 | parent rank 4 | parent size 4 | colour 4 | key 4 | host 1 + n | agree 2 + n
- *   ROSTER    comm 8 | epoch 4 | rank 4 | size 4 | first 4 | count 4 | count members:
+ *   ROSTER    comm 8 | epoch 4 | rank 4 | size 4 | first 4 | count 4 |
+ *             least 8 | most 8 (these two only if epoch is not 0) | count members:
  *             rank at this position of the ring 4 | pid 4 | host id 8 | processors 4 | address 19 | others | host 1 + n
  *   IN_OP, PROGRESS   sequence 8 | step 8 | bytes 8 | since 8 | limit 8 | overdue 8 | waits for 4 | sending 4 | call 16
  *   OUT, LEAVE        completed 8
@@ -86,6 +87,8 @@ typedef struct hp_ring {
     uint64_t comm; /* its number, unique in the job */
     uint32_t epoch;
     int rank, size; /* size 0: this rank's colour was negative, it takes no part */
+    uint64_t least,
+        most; /* operations that every, and any, of its ranks had completed in the ring that was shrunk to it */
     int *order;
     hp_member *members; /* by rank */
 } hp_ring;
@@ -155,8 +158,9 @@ typedef struct hp_join {
     uint64_t digest;       /* hp_ring_digest of `ring`, or of a split's parent; 0: none */
     uint64_t started;      /* operations that this rank has started there */
     uint64_t completed;    /* operations completed there */
-    uint64_t parent;       /* a split's parent communicator, 0: none */
-    uint32_t split;        /* the number of the split in its parent */
+    int shrink;            /* sent as SHRINK: those ranks of `parent` that are left form a ring; else it is a split */
+    uint64_t parent;       /* the communicator that is split, or shrunk; 0: none */
+    uint32_t split;        /* the number of the split in its parent; 0 for SHRINK */
     int parent_rank, parent_size, color, key;
     const char *agree; /* settings that must be equal, "key=value\n" lines; not terminated; points into the payload */
     size_t agree_n;
@@ -167,13 +171,14 @@ typedef struct hp_part {
     uint64_t comm;
     uint32_t epoch;
     int rank, size, first, count; /* it holds the members [first, first + count) of `size` */
+    uint64_t least, most;         /* as in hp_ring */
     const uint8_t *entries;
     size_t entries_n;
 } hp_part;
 
 /* Each put returns the bytes used; `out` has room for HP_CONTROL_MAX bytes. hp_join_put: 0 if agree is too long. */
 size_t hp_join_put(uint8_t *out, const hp_join *join);
-int hp_join_get(hp_join *join, const uint8_t *in, size_t n);
+int hp_join_get(hp_join *join, const uint8_t *in, size_t n); /* shrink: 0, it is the frame's type */
 
 /*
  * Puts as many members from `first` on as one frame holds; *next is the first one of the next part (ring->size:

@@ -33,9 +33,12 @@ hp_registration_first(const hp_client_options *o, uint64_t now)
     uint64_t left = o->deadline > now ? (o->deadline - now) / HP_MS + 1 : 1;
     hp_join join = common(o);
     join.size = o->size;
+    if (o->shrink) /* the other half is for the links to those that have come */
+        left /= 2;
     join.patience = left < UINT32_MAX ? (uint32_t)left : UINT32_MAX;
     join.digest = o->parent_digest;
     join.epoch = o->number;
+    join.shrink = o->shrink;
     join.parent = o->parent;
     join.split = o->split;
     join.color = o->color;
@@ -86,7 +89,7 @@ fits(const hp_client_options *o, const hp_ring *ring, int parts_to, const hp_par
         return 0;
     if (parts_to > 0)
         return part->comm == ring->comm && part->epoch == ring->epoch && part->rank == ring->rank &&
-               part->size == ring->size;
+               part->size == ring->size && part->least == ring->least && part->most == ring->most;
     if (o->parent)
         return part->size <= o->parent_size && (o->color < 0) == (part->size == 0);
     return part->size == o->size && (o->rank < 0 || part->rank == o->rank);
@@ -99,7 +102,12 @@ open_ring(hp_ring *ring, const hp_part *part)
     size_t n = part->size > 0 ? (size_t)part->size : 1;
     free(ring->order);
     free(ring->members);
-    *ring = (hp_ring){.comm = part->comm, .epoch = part->epoch, .rank = part->rank, .size = part->size};
+    *ring = (hp_ring){.comm = part->comm,
+                      .epoch = part->epoch,
+                      .rank = part->rank,
+                      .size = part->size,
+                      .least = part->least,
+                      .most = part->most};
     ring->order = hp_alloc(n, sizeof(int));
     ring->members = hp_alloc(n, sizeof(hp_member));
     return ring->order && ring->members;

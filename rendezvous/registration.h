@@ -36,7 +36,8 @@ typedef struct hp_client_options {
     uint64_t deadline;        /* hp_loop_now() at which the join has failed */
     uint64_t op_timeout;      /* ns, 0: none; the server uses that of the first rank that joins */
     uint64_t warn_after;      /* ns, 0: never; likewise */
-    /* a split: the parent communicator, the split's number, this rank and the size there; parent 0: none */
+    int shrink;               /* of the communicator below; else that is split */
+    /* the parent communicator, the split's number, this rank and the size there; parent 0: none */
     uint64_t parent, parent_digest; /* hp_ring_digest */
     uint64_t started, completed;    /* operations there */
     uint32_t split;

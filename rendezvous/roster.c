@@ -51,8 +51,8 @@ hp_roster_new(const hp_join_group *m, const char *label, const hp_joined *joined
     r->events = m->events;
     snprintf(r->label, sizeof(r->label), "%s", label);
     r->world = m->parent == 0;
-    r->ring.comm = comm;
-    r->ring.rank = -1;
+    r->shrunk_from = m->shrink ? m->parent : 0;
+    r->ring = (hp_ring){.comm = comm, .epoch = m->epoch, .rank = -1, .least = m->least, .most = m->most};
     r->op_timeout = m->op_timeout;
     r->warn_after = m->warn_after;
     r->peer_timeout = m->peer_timeout;

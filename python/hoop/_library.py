@@ -184,6 +184,8 @@ _OTHERS: dict[str, tuple[object, list[object]]] = {
     "comm_local_rank": (c_int, [_HANDLE]),
     "comm_local_size": (c_int, [_HANDLE]),
     "comm_completed": (c_uint64, [_HANDLE]),
+    "comm_epoch": (c_uint64, [_HANDLE]),
+    "comm_history": (c_int, [_HANDLE, POINTER(c_uint64), POINTER(c_uint64)]),
     "comm_local_address": (c_int, [_HANDLE, c_char_p, c_size_t]),
     "comm_stats": (c_int, [_HANDLE, POINTER(Stats)]),
     "comm_fd": (c_int, [_HANDLE]),

@@ -5,7 +5,7 @@ import ctypes
 import os
 import sys
 import threading
-from ctypes import byref, c_void_p
+from ctypes import byref, c_uint64, c_void_p
 from threading import get_ident
 from types import TracebackType
 from typing import Any, Callable, Optional, Sequence
@@ -118,6 +118,18 @@ class Comm:
     def completed(self) -> int:
         """The number of operations that this rank has completed; messages do not count."""
         return int(lib.hoop_comm_completed(self._alive()))
+
+    @property
+    def epoch(self) -> int:
+        """How many shrinks lie behind this communicator."""
+        return int(lib.hoop_comm_epoch(self._alive()))
+
+    @property
+    def history(self) -> tuple[int, int]:
+        """Of the communicator that was shrunk to this one: the operations that all, and that any, ranks had completed."""
+        least, most = c_uint64(), c_uint64()
+        check(lib.hoop_comm_history(self._alive(), byref(least), byref(most)), self._handle)
+        return least.value, most.value
 
     @property
     def name(self) -> str:
@@ -522,9 +534,15 @@ class Comm:
         """
         return self._derive(lib.hoop_comm_split, whole("color", color), whole("key", key))
 
-    def shrink(self) -> Optional["Comm"]:
-        """A communicator of the surviving ranks. This version raises HoopError with HOOP_ERR_UNSUPPORTED."""
-        return self._derive(lib.hoop_comm_shrink)
+    def shrink(self) -> "Comm":
+        """After an error has ended this communicator: one of the ranks that are left, in the old order from 0.
+
+        All of them call it. A rank that comes too late gets HoopError with HOOP_ERR_STALE_EPOCH. This communicator
+        remains to be destroyed; hoop_comm_create(3) has the rules.
+        """
+        comm = self._derive(lib.hoop_comm_shrink)
+        assert comm
+        return comm
 
     def grow(self) -> Optional["Comm"]:
         """A communicator with new ranks. This version raises HoopError with HOOP_ERR_UNSUPPORTED."""

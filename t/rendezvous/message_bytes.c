@@ -79,7 +79,7 @@ static void
 test_roster_bytes(void)
 {
     static const uint8_t golden[] = {
-        0x05, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00, /* comm, epoch */
+        0x05, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* comm, epoch */
         0x01, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00,                         /* rank, size */
         0x00, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00,                         /* first, count */
         0x01, 0x00, 0x00, 0x00, 0x03, 0x00, 0x00, 0x00,                         /* rank at position 0, pid of rank 0 */
@@ -100,18 +100,28 @@ test_roster_bytes(void)
     hp_member members[] = {
         {.rank = 0, .host = "node1", .host_id = 1, .processors = 2, .pid = 3, .addr = address("10.1.2.3:40000")},
         {.rank = 1, .host = "n2", .host_id = UINT64_C(0xfedcba9876543210), .processors = 0x89abcdef, .pid = 811}};
-    hp_ring ring = {.comm = 5, .epoch = 2, .rank = -1, .size = 2, .order = order, .members = members};
+    hp_ring ring = {.comm = 5, .rank = -1, .size = 2, .order = order, .members = members};
     members[1].addr = address("[fe80::1]:77");
     members[1].other[0] = address("10.0.0.9:66");
     is_uint(sizeof(golden), hp_part_put(bytes, &ring, 1, 0, &next),
             "a ROSTER part is as long as version %d of the protocol has it", HP_WIRE_MAX);
     is_blob(golden, bytes, sizeof(golden), "and byte for byte the same");
+    ring.epoch = 1;
+    ring.least = 0x0102;
+    ring.most = 0x0103;
+    static const uint8_t history[] = {0x02, 0x01, 0, 0, 0, 0, 0, 0, 0x03, 0x01, 0, 0, 0, 0, 0, 0};
+    enum { HEAD = 28 };
+    is_uint(sizeof(golden) + sizeof(history), hp_part_put(bytes, &ring, 1, 0, &next),
+            "one of a later epoch has a history");
+    ok(bytes[8] == 1 && memcmp(bytes + HEAD, history, sizeof(history)) == 0 &&
+           memcmp(bytes + HEAD + sizeof(history), golden + HEAD, sizeof(golden) - HEAD) == 0,
+       "... behind its head");
 }
 
 int
 main(void)
 {
-    plan(4);
+    plan(6);
     test_join_bytes();
     test_roster_bytes();
     return 0;

@@ -56,7 +56,12 @@ on_assign(void *arg, void *peer, hp_roster *roster, int rank)
         if (!hp_part_get(&part, bytes, n))
             bail("a roster that cannot be read");
         if (!g->ring.members) {
-            g->ring = (hp_ring){.comm = part.comm, .epoch = part.epoch, .rank = part.rank, .size = part.size};
+            g->ring = (hp_ring){.comm = part.comm,
+                                .epoch = part.epoch,
+                                .rank = part.rank,
+                                .size = part.size,
+                                .least = part.least,
+                                .most = part.most};
             g->ring.members = calloc((size_t)part.size, sizeof(hp_member));
             g->ring.order = calloc((size_t)part.size, sizeof(int));
         }
@@ -212,7 +217,7 @@ sim_join(sim *s, int g, const hp_join *join)
     uint8_t bytes[HP_CONTROL_MAX];
     if (sim_enter(s, g, join))
         return -1;
-    return sim_say(s, g, HP_JOIN, bytes, hp_join_put(bytes, join));
+    return sim_say(s, g, join->shrink ? HP_SHRINK : HP_JOIN, bytes, hp_join_put(bytes, join));
 }
 
 int

@@ -112,7 +112,7 @@ hp_leave(hoop_comm *comm)
                unread == 1 ? "" : "s", hp_comm_name(comm, rank, peer));
     comm->state = HP_COMM_CLOSED;
     if (comm->client && !atomic_load(&comm->fault.failed))
-        hp_fault_await_server(comm); /* else it takes this rank for lost, and the others may wait for it */
+        hp_fault_find_server(comm, HP_RETURN_MS); /* else it takes this rank for lost, and the others may wait for it */
     hp_vitals_send(comm);
     if (comm->client)
         hp_client_leave(comm->client, comm->completed);

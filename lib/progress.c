@@ -363,7 +363,7 @@ hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause)
     if (!hp_baton_take(comm, hp_now() + STUCK))
         return;
     hp_membership_refuse(hp_client_membership(comm->client), split, cause);
-    hp_fault_find_server(comm);
+    hp_fault_find_server(comm, HP_FIND_SERVER_MS);
     give(comm);
 }
 
@@ -378,7 +378,7 @@ empty_inbox(hoop_comm *comm)
         return;
     if (atomic_load(&comm->driver.has_inbox)) {
         hp_round_step(comm);
-        hp_fault_find_server(comm);
+        hp_fault_find_server(comm, HP_FIND_SERVER_MS);
         wake_program(comm);
     }
     give(comm);

@@ -171,35 +171,12 @@ hp_stats_stall(hoop_comm *comm, uint64_t after, uint64_t now)
 
 /* --- once a second, for the server --- */
 
-static hp_vitals
-measure(hoop_comm *comm)
-{
-    hoop_stats s = {.size = sizeof(s)};
-    uint64_t at = hp_now() - comm->reports.born;
-    hp_stats_fill(comm, &s);
-    return (hp_vitals){.at = at,
-                       .operations = s.operations,
-                       .messages = s.messages,
-                       .sent = s.bytes_sent,
-                       .received = s.bytes_received,
-                       .waited = {[HP_WAIT_PEER] = s.waited_peer_ns,
-                                  [HP_WAIT_LINK] = s.waited_link_ns,
-                                  [HP_WAIT_STREAM] = s.waited_stream_ns,
-                                  [HP_WAIT_DEVICE] = s.waited_reduction_ns},
-                       .retransmits = s.retransmits,
-                       .delivery_rate = s.delivery_rate,
-                       .entries = s.entries,
-                       .entered = s.entered_ns,
-                       .entered_error = s.entered_error_ns,
-                       .rtt = s.rtt_us,
-                       .shares = (uint32_t)s.shares_memory};
-}
-
 void
 hp_vitals_send(hoop_comm *comm)
 {
     hp_reports *r = &comm->reports;
     uint8_t payload[HP_VITALS_BYTES];
+    hoop_stats s = {.size = sizeof(s)};
     if (!comm->client) {
         r->vitals_due = HP_NEVER;
         return;
@@ -211,7 +188,24 @@ hp_vitals_send(hoop_comm *comm)
     if (!r->born)
         r->born = now;
     hp_stats_measure(comm);
-    hp_vitals vitals = measure(comm);
+    uint64_t at = hp_now() - r->born;
+    hp_stats_fill(comm, &s);
+    hp_vitals vitals = {.at = at,
+                        .operations = s.operations,
+                        .messages = s.messages,
+                        .sent = s.bytes_sent,
+                        .received = s.bytes_received,
+                        .waited = {[HP_WAIT_PEER] = s.waited_peer_ns,
+                                   [HP_WAIT_LINK] = s.waited_link_ns,
+                                   [HP_WAIT_STREAM] = s.waited_stream_ns,
+                                   [HP_WAIT_DEVICE] = s.waited_reduction_ns},
+                        .retransmits = s.retransmits,
+                        .delivery_rate = s.delivery_rate,
+                        .entries = s.entries,
+                        .entered = s.entered_ns,
+                        .entered_error = s.entered_error_ns,
+                        .rtt = s.rtt_us,
+                        .shares = (uint32_t)s.shares_memory};
     hp_vitals_put(payload, &vitals);
     hp_membership_inform(hp_client_membership(comm->client), HP_FEATURE_STATS, HP_STATS, payload, sizeof(payload));
 }

@@ -216,12 +216,6 @@ hp_devices_watch(hoop_comm *comm, int device)
 
 enum { GPU = 1 }; /* a communicator's one device beside the host */
 
-uint32_t
-hp_devices_room_bytes(const hoop_comm *comm)
-{
-    return comm->plan.slice_bytes > HP_EAGER_MOST ? comm->plan.slice_bytes : HP_EAGER_MOST;
-}
-
 hp_room *
 hp_devices_take(hoop_comm *comm, int sending)
 {

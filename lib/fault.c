@@ -146,7 +146,8 @@ fail(hoop_comm *comm, const hoop_error *cause, int by_server)
     if (comm->client && !by_server) /* before the LEAVE that follows, which would be taken for the cause */
         hp_membership_abort(hp_client_membership(comm->client), &other);
     comm->state = HP_COMM_FAILED;
-    hp_recorder_fail(comm);
+    if (comm->recorder.file.words)
+        hp_flight_put_error(comm->recorder.file.words, (int32_t)comm->fault.error.code, comm->fault.error.text);
     hp_listener_retire(&comm->entry);
     for (uint32_t c = 0; c < comm->channels; c++)
         hp_channel_stop(comm->channel[c], &other);

@@ -175,7 +175,7 @@ hp_round_idle(hoop_comm *comm, uint64_t now)
 int
 hp_round_awaits_stream(const hoop_comm *comm)
 {
-    int waits = hp_held_await_stream(comm);
+    int waits = comm->messages.held.first != NULL;
     for (uint32_t c = 0; c < comm->channels; c++)
         waits |= hp_channel_awaits_stream(comm->channel[c]);
     return waits;

@@ -55,8 +55,9 @@ hp_stats_awaits(const hoop_comm *comm)
     return (hp_awaited){HP_WAIT_DEVICE, -1};
 }
 
-void
-hp_stats_measure(hoop_comm *comm)
+/* Reads what TCP has measured on the way to the next rank, and compares clocks with the server; not without one. */
+static void
+measure(hoop_comm *comm)
 {
     hp_counters *counters = &comm->counters;
     hp_tcp_path all = {0};
@@ -187,7 +188,7 @@ hp_vitals_send(hoop_comm *comm)
     r->asks = 1;
     if (!r->born)
         r->born = now;
-    hp_stats_measure(comm);
+    measure(comm);
     uint64_t at = hp_now() - r->born;
     hp_stats_fill(comm, &s);
     hp_vitals vitals = {.at = at,

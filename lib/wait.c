@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * wait: the public functions of an operation that was started: look at it, wait for it or for one of several, be called
- * when it has ended, let it go, ask what it has received. Checks arguments and state, and passes on to progress.c and callback.c.
+ * when it has ended, let it go, ask what it has received. Checks arguments and state, and passes on to progress.c and
+ * works.c.
  */
 #include "base/clock.h"
 #include "base/err.h"

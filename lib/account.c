@@ -39,12 +39,6 @@ hp_recorder_open(hoop_comm *comm)
 }
 
 void
-hp_recorder_close(hoop_comm *comm)
-{
-    hp_flight_file_end(&comm->recorder.file, atomic_load(&comm->fault.known));
-}
-
-void
 hp_recorder_call(hoop_comm *comm, hoop_work *first, const hoop_work *last)
 {
     hp_recorder *r = &comm->recorder;
@@ -99,13 +93,6 @@ hp_recorder_split(hoop_comm *comm, int begins)
         hp_flight_put_split(comm->recorder.file.words, comm->splits, begins ? hp_now() : 0);
 }
 
-void
-hp_recorder_fail(hoop_comm *comm)
-{
-    if (comm->recorder.file.words)
-        hp_flight_put_error(comm->recorder.file.words, (int32_t)comm->fault.error.code, comm->fault.error.text);
-}
-
 /* --- when a rank has called, by the server's clock --- */
 
 static uint64_t
@@ -147,22 +134,6 @@ hp_call_times_compared(hp_call_times *t, const hp_clock_offset *clock)
 }
 
 /* --- counters --- */
-
-int
-hp_counters_open(hp_counters *c, int ranks)
-{
-    c->waited_for = hp_alloc((size_t)ranks, sizeof(*c->waited_for));
-    c->ranks = c->waited_for ? ranks : 0;
-    return c->waited_for != NULL;
-}
-
-void
-hp_counters_close(hp_counters *c)
-{
-    free(c->waited_for);
-    c->waited_for = NULL;
-    c->ranks = 0;
-}
 
 void
 hp_counters_wait(hp_counters *c, hp_awaited awaited, uint64_t now)

@@ -22,9 +22,6 @@ void hp_account_leave(hoop_comm *comm, hoop_work *work);
  */
 void hp_recorder_open(hoop_comm *comm);
 
-/* Removes it, unless the communicator has failed. */
-void hp_recorder_close(hoop_comm *comm);
-
 /* Works `first` to `last` are called now. Under the driver's mutex. */
 void hp_recorder_call(hoop_comm *comm, hoop_work *first, const hoop_work *last);
 
@@ -38,9 +35,6 @@ void hp_recorder_wait_messages(hoop_comm *comm);
  */
 void hp_recorder_split(hoop_comm *comm, int begins);
 
-/* The communicator has failed, with the kept error. */
-void hp_recorder_fail(hoop_comm *comm);
-
 /* The time of what the belts and the messages move now: when the clock was read last. */
 static inline uint64_t
 hp_recorder_clock(const hoop_comm *comm)
@@ -50,9 +44,6 @@ hp_recorder_clock(const hoop_comm *comm)
 }
 
 /* --- counters --- */
-
-int hp_counters_open(hp_counters *counters, int ranks); /* 0: out of memory */
-void hp_counters_close(hp_counters *counters);
 
 /* A wait for this begins, and for this rank or -1. None is open. */
 void hp_counters_wait(hp_counters *counters, hp_awaited awaited, uint64_t now);

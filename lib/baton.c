@@ -28,18 +28,6 @@ wake(hp_waiter *w, int why)
     pthread_mutex_unlock(&w->mutex);
 }
 
-/* 0: nobody has woken it within the time. */
-static int
-sleep_until(hp_waiter *w, uint64_t deadline)
-{
-    pthread_mutex_lock(&w->mutex);
-    while (!atomic_load(&w->wake) && hp_thread_wait(&w->woken, &w->mutex, deadline))
-        continue;
-    int woken = atomic_load(&w->wake);
-    pthread_mutex_unlock(&w->mutex);
-    return woken;
-}
-
 /*
  * Under the driver's mutex: if the baton is free, the sleeper that came first is to drive. One that was woken for that
  * and has not run yet takes it, or calls this. A thread that asks for the baton comes before, and then gives it back.
@@ -110,7 +98,11 @@ await_turn(hp_waiter *w, uint64_t deadline)
         if (state == HP_WAIT_CALLED)
             leave(d, w);
         pthread_mutex_unlock(&d->mutex);
-        in_time = sleep_until(w, deadline);
+        pthread_mutex_lock(&w->mutex);
+        while (!atomic_load(&w->wake) && hp_thread_wait(&w->woken, &w->mutex, deadline))
+            continue;
+        in_time = atomic_load(&w->wake) != ASLEEP;
+        pthread_mutex_unlock(&w->mutex);
         pthread_mutex_lock(&d->mutex);
     }
     leave(d, w);

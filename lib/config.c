@@ -40,9 +40,6 @@ static const char *const other_names[] = {"LOCAL_RANK", "LOCAL_SIZE", "HOSTFILE"
                                           "BUILD",      "RSH",        "DIGITS",   "TEST_",     "FAKE_",
                                           "TRACE",      "LIBRARY",    "TORCH_",   NULL};
 
-/* Keys that are no settings and that no later setting may have, because launchers set variables of these names. */
-static const char *const reserved_keys[] = {"local_rank", "local_size"};
-
 static int
 find(const char *key)
 {
@@ -50,15 +47,6 @@ find(const char *key)
         if (strcasecmp(hp_setting_table[i].key, key) == 0)
             return i;
     return -1;
-}
-
-static int
-is_reserved(const char *key)
-{
-    for (size_t i = 0; i < sizeof(reserved_keys) / sizeof(*reserved_keys); i++)
-        if (strcasecmp(reserved_keys[i], key) == 0)
-            return 1;
-    return 0;
 }
 
 /* --- one value --- */
@@ -147,7 +135,8 @@ hp_config_put(hoop_config *config, const char *key, const char *text, hp_source 
     int i = find(key);
     hp_value value = {.source = source};
     hoop_result result;
-    if (i < 0 && is_reserved(key))
+    /* no later setting may have these names either: launchers set variables that are called so */
+    if (i < 0 && (strcasecmp(key, "local_rank") == 0 || strcasecmp(key, "local_size") == 0))
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "%.64s: a reserved name, not a setting; hoop counts the ranks of a host by itself", key);
     if (i < 0)

@@ -110,39 +110,27 @@ hp_devices_of_stream(hoop_comm *comm, hoop_error *error)
     return open_device(comm, &hp_cuda_ops, NULL, error);
 }
 
-/*
- * The device that a call has opened meanwhile, or a fresh one. Opening takes long, and the driver needs the mutex, so
- * it is not held.
- */
-static hp_device *
-open_ahead(hoop_comm *comm, const void *ptr, hoop_error *error)
-{
-    hp_device *device, *fresh = NULL;
-    if (hp_cuda_ops.open(&fresh, ptr, error) != HOOP_SUCCESS)
-        return NULL;
-    pthread_mutex_lock(&comm->driver.mutex);
-    device = comm->device[1];
-    if (!device)
-        comm->device[1] = device = fresh;
-    pthread_mutex_unlock(&comm->driver.mutex);
-    if (device != fresh)
-        fresh->ops->close(fresh);
-    return device;
-}
-
+/* Opening takes long, and the driver needs the mutex, so it is not held: a call may have opened the device meanwhile. */
 static void
 prepare(hoop_comm *comm, const void *ptr)
 {
     hoop_error error = {.size = sizeof(error)};
     hoop_result result = HOOP_SUCCESS;
-    hp_device *device;
+    hp_device *fresh = NULL;
     if (atomic_load(&comm->fault.failed))
         return;
     pthread_mutex_lock(&comm->driver.mutex);
-    device = comm->device[1];
+    hp_device *device = comm->device[1];
     pthread_mutex_unlock(&comm->driver.mutex);
-    if (!device)
-        device = open_ahead(comm, ptr, &error);
+    if (!device && hp_cuda_ops.open(&fresh, ptr, &error) == HOOP_SUCCESS) {
+        pthread_mutex_lock(&comm->driver.mutex);
+        if (!comm->device[1])
+            comm->device[1] = fresh;
+        device = comm->device[1];
+        pthread_mutex_unlock(&comm->driver.mutex);
+        if (device != fresh)
+            fresh->ops->close(fresh);
+    }
     for (uint32_t c = 0; device && result == HOOP_SUCCESS && c < comm->channels; c++)
         result = hp_channel_attach(comm->channel[c], 1, device, &error);
     atomic_store(&comm->gpu.prepared, device && result == HOOP_SUCCESS); /* otherwise it is tried again */
@@ -227,12 +215,6 @@ hp_devices_watch(hoop_comm *comm, int device)
 /* --- copies of messages --- */
 
 enum { GPU = 1 }; /* a communicator's one device beside the host */
-
-uint32_t
-hp_devices_room_bytes(const hoop_comm *comm)
-{
-    return comm->plan.slice_bytes > HP_EAGER_MOST ? comm->plan.slice_bytes : HP_EAGER_MOST;
-}
 
 hp_room *
 hp_devices_take(hoop_comm *comm, int sending)

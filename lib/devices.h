@@ -40,9 +40,6 @@ void hp_devices_watch(hoop_comm *comm, int index);
 
 /* --- copies of messages: baton holder only --- */
 
-/* Enough for the longest piece of a message. */
-uint32_t hp_devices_room_bytes(const hoop_comm *comm);
-
 /* A room whose last reader has ended; NULL: all are in use for now. It is free again with held = 0. */
 hp_room *hp_devices_take(hoop_comm *comm, int sending);
 

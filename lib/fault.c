@@ -26,7 +26,6 @@ enum {
     GRACE_MS = 200,
     ABSENT_MS = 500,       /* how long a rank must be absent, which may just be making its communicator */
     SERVER_GRACE_MS = 800, /* for a report to a server that answers: it decides within half a second */
-    RETURN_MS = 500,
     POLL_MS = 1,
     WATCHED_MS = 50,   /* the stream watchdog looks for heartbeats less often */
     OVERDUE_MS = 5000, /* how long the server has to judge a wait that is overdue */
@@ -120,9 +119,10 @@ release_and_drain(hoop_comm *comm)
         hp_channel_drain(comm->channel[c]);
 }
 
-static void
-find_server(hoop_comm *comm, uint64_t until)
+void
+hp_fault_find_server(hoop_comm *comm, int ms)
 {
+    uint64_t until = hp_now() + (uint64_t)ms * HP_MS;
     if (!comm->client || hp_loop_is_running(comm->loop)) /* in a callback: leaving looks for the server again */
         return;
     hp_loop_run(comm->loop, 0);
@@ -130,18 +130,6 @@ find_server(hoop_comm *comm, uint64_t until)
         hp_client_return(comm->client, hp_inbox_started(comm), atomic_load(&comm->completed));
         hp_loop_run(comm->loop, POLL_MS * HP_MS);
     }
-}
-
-void
-hp_fault_find_server(hoop_comm *comm)
-{
-    find_server(comm, hp_now() + RETURN_MS * HP_MS);
-}
-
-void
-hp_fault_await_server(hoop_comm *comm)
-{
-    find_server(comm, hp_now() + HP_RETURN_MS * HP_MS);
 }
 
 static void
@@ -158,7 +146,8 @@ fail(hoop_comm *comm, const hoop_error *cause, int by_server)
     if (comm->client && !by_server) /* before the LEAVE that follows, which would be taken for the cause */
         hp_membership_abort(hp_client_membership(comm->client), &other);
     comm->state = HP_COMM_FAILED;
-    hp_recorder_fail(comm);
+    if (comm->recorder.file.words)
+        hp_flight_put_error(comm->recorder.file.words, (int32_t)comm->fault.error.code, comm->fault.error.text);
     hp_listener_retire(&comm->entry);
     for (uint32_t c = 0; c < comm->channels; c++)
         hp_channel_stop(comm->channel[c], &other);
@@ -174,7 +163,7 @@ fail(hoop_comm *comm, const hoop_error *cause, int by_server)
     hp_messages_fail(comm);
     hp_reports_leave(comm);
     if (!by_server)
-        hp_fault_find_server(comm);
+        hp_fault_find_server(comm, HP_FIND_SERVER_MS);
 }
 
 void

@@ -11,13 +11,13 @@
 /* Checks the control connection, the links, the devices and the clock. Baton holder only. */
 void hp_fault_check(hoop_comm *comm, uint64_t now);
 
+enum { HP_FIND_SERVER_MS = 500 };
+
 /*
- * The control connection may have been reset, and the last report of this rank lost with it: waits until it
- * is made again, and that was sent again: half a second at most, or for a rank that leaves as long as the client tries.
- * Baton holder only.
+ * The control connection may have been reset, and the last report of this rank lost with it: waits until it is made again,
+ * and that was sent again, for so long at most. Baton holder only.
  */
-void hp_fault_find_server(hoop_comm *comm);
-void hp_fault_await_server(hoop_comm *comm);
+void hp_fault_find_server(hoop_comm *comm, int ms);
 
 /*
  * Any thread: makes `cause` the error, unless there is one, so that every later call knows it. The driver ends the

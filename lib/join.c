@@ -15,6 +15,7 @@
 #include "lib/links.h"
 #include "lib/progress.h"
 #include "lib/server_thread.h"
+#include "lib/spin.h"
 #include "lib/stats.h"
 #include "lib/works.h"
 #include "net/interface.h"
@@ -75,7 +76,7 @@ make_channels(hoop_comm *comm, hoop_error *error)
     o.payload_crc = hp_config_number(&comm->config, HP_SET_checksum) == 1;
     o.bytes = comm->counters.bytes;
     o.device[0] = comm->device[0];
-    o.room_bytes = hp_devices_room_bytes(comm);
+    o.room_bytes = o.slice_bytes > HP_EAGER_MOST ? o.slice_bytes : HP_EAGER_MOST; /* the longest piece of a message */
     for (uint32_t c = 0; c < channels; c++) {
         o.index = (int)c;
         o.rooms = c == 0 ? 2 * HP_ROOMS : 0;
@@ -99,7 +100,9 @@ take_ring(hoop_comm *comm, const hp_ring *ring, hoop_error *error)
     comm->most = ring->most;
     comm->order = hp_alloc(n, sizeof(int));
     comm->position_of = hp_alloc(n, sizeof(int));
-    if (!comm->order || !comm->position_of || !hp_counters_open(&comm->counters, ring->size))
+    comm->counters.waited_for = hp_alloc(n, sizeof(*comm->counters.waited_for));
+    comm->counters.ranks = comm->counters.waited_for ? ring->size : 0;
+    if (!comm->order || !comm->position_of || !comm->counters.waited_for)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for a ring of %zu ranks", n);
     for (int position = 0; position < comm->size; position++) {
         comm->order[position] = ring->order ? ring->order[position] : position;
@@ -117,7 +120,8 @@ take_ring(hoop_comm *comm, const hp_ring *ring, hoop_error *error)
         comm->ring = ring;
         count_locals(comm);
     }
-    hp_progress_set_spin(comm);
+    int64_t spin = hp_config_number(&comm->config, HP_SET_spin);
+    comm->driver.spins = comm->driver.most_spins = hp_spin_most(spin, comm->colocated, hp_processors_count());
     hoop_result result = make_channels(comm, error);
     if (result == HOOP_SUCCESS)
         hp_listener_name(&comm->entry, comm->id, comm->rank, comm->epoch, comm->size);

@@ -112,7 +112,7 @@ hp_leave(hoop_comm *comm)
                unread == 1 ? "" : "s", hp_comm_name(comm, rank, peer));
     comm->state = HP_COMM_CLOSED;
     if (comm->client && !atomic_load(&comm->fault.failed))
-        hp_fault_await_server(comm); /* else it takes this rank for lost, and the others may wait for it */
+        hp_fault_find_server(comm, HP_RETURN_MS); /* else it takes this rank for lost, and the others may wait for it */
     hp_vitals_send(comm);
     if (comm->client)
         hp_client_leave(comm->client, comm->completed);
@@ -146,7 +146,7 @@ void
 hp_leave_free(hoop_comm *comm)
 {
     hp_registry_remove(comm);
-    hp_recorder_close(comm);
+    hp_flight_file_end(&comm->recorder.file, atomic_load(&comm->fault.known)); /* that of a failure stays */
     hp_links_cancel(comm);
     for (uint32_t c = 0; c < HP_CHANNELS_MAX; c++) {
         hp_watch_free(comm->gpu.queue_watch[c]);
@@ -170,7 +170,7 @@ hp_leave_free(hoop_comm *comm)
     pthread_cond_destroy(&comm->driver.changed);
     hp_keys_drop(comm->keys);
     hp_heartbeats_free(comm->reports.heartbeats);
-    hp_counters_close(&comm->counters);
+    free(comm->counters.waited_for);
     free(comm->order);
     free(comm->position_of);
     free(comm);

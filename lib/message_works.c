@@ -6,13 +6,6 @@
 
 /* --- until a message may start --- */
 
-void
-hp_held_add(hoop_comm *comm, hp_message *message)
-{
-    message->held = 1;
-    hp_message_append(&comm->messages.held, message);
-}
-
 static int
 are_alike(const hp_message *a, const hp_message *b)
 {
@@ -42,12 +35,6 @@ hp_held_release(hoop_comm *comm, hp_message_queue *ready)
         hp_message_append(message->held ? &left : ready, message);
     }
     *held = left;
-}
-
-int
-hp_held_await_stream(const hoop_comm *comm)
-{
-    return comm->messages.held.first != NULL;
 }
 
 /* --- until all of a work are complete --- */

@@ -21,12 +21,7 @@ int hp_message_works_join(hoop_comm *comm);
 /* Completes all with the communicator's error. */
 void hp_message_works_fail(hoop_comm *comm);
 
-void hp_held_add(hoop_comm *comm, hp_message *message);
-
 /* Moves those that may start now to the end of `ready`. What is left waits for a stream. */
 void hp_held_release(hoop_comm *comm, hp_message_queue *ready);
-
-/* Whether the driver has to look at callers' streams again soon: no descriptor announces that they have come. */
-int hp_held_await_stream(const hoop_comm *comm);
 
 #endif

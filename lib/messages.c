@@ -221,7 +221,8 @@ hp_messages_start(hoop_comm *comm, hoop_work *work)
         message->owner = work;
         if (message->call.kind == HP_ALLTOALLV)
             message->call.root = (int32_t)(((uint32_t)message->call.root + (uint32_t)numbered) & INT32_MAX);
-        hp_held_add(comm, message);
+        message->held = 1;
+        hp_message_append(&comm->messages.held, message);
     }
     start_released(comm);
 }

@@ -20,8 +20,9 @@
 
 enum { KEEP_BYTES = HP_EAGER_ROOM + HP_EAGER_ROOM / HP_EAGER_LEAST * sizeof(hp_arrival) };
 
-uint32_t
-hp_arrival_cost(uint64_t bytes)
+/* What a message of so many bytes, HP_EAGER_MOST at most, costs if it travels ahead. */
+static uint32_t
+arrival_cost(uint64_t bytes)
 {
     uint32_t cost = HP_EAGER_LEAST;
     while (cost < bytes)
@@ -56,8 +57,9 @@ let_go_free(hp_arrivals *a, uint64_t bytes)
         }
 }
 
-hp_arrival *
-hp_arrivals_take(hp_arrivals *a, uint32_t cost)
+/* One with room for `cost` bytes, 0: an offer. NULL when memory runs out. */
+static hp_arrival *
+take_arrival(hp_arrivals *a, uint32_t cost)
 {
     int class = class_of(cost);
     hp_arrival *arrival = a->free[class];
@@ -78,8 +80,8 @@ hp_arrivals_take(hp_arrivals *a, uint32_t cost)
     return arrival;
 }
 
-void
-hp_arrivals_give(hp_arrivals *a, hp_arrival *arrival)
+static void
+give_arrival(hp_arrivals *a, hp_arrival *arrival)
 {
     int class = class_of(arrival->cost);
     a->unread -= arrival->cost;
@@ -89,8 +91,9 @@ hp_arrivals_give(hp_arrivals *a, hp_arrival *arrival)
     let_go_free(a, 0);
 }
 
-void
-hp_arrivals_free(hp_arrivals *a)
+/* Those that were given back; no other must be in use. */
+static void
+free_arrivals(hp_arrivals *a)
 {
     for (int i = 0; i < HP_EAGER_CLASSES; i++)
         while (a->free[i]) {
@@ -113,10 +116,10 @@ hp_pair_free(hp_pair *p)
 {
     for (hp_match *left; (left = hp_matching_drop(&p->matching));)
         if ((hp_arrival *)left != p->landing.arrival)
-            hp_arrivals_give(&p->arrivals, (hp_arrival *)left);
+            give_arrival(&p->arrivals, (hp_arrival *)left);
     if (p->landing.arrival)
-        hp_arrivals_give(&p->arrivals, p->landing.arrival);
-    hp_arrivals_free(&p->arrivals);
+        give_arrival(&p->arrivals, p->landing.arrival);
+    free_arrivals(&p->arrivals);
     hp_pair_init(p, p->self, p->peer, p->epoch, p->slice_bytes);
 }
 
@@ -179,7 +182,7 @@ hp_pair_send(hp_pair *p, hp_message *message)
 static int
 may_travel_ahead(const hp_pair *p, const hp_message *message)
 {
-    return message->bytes <= HP_EAGER_MOST && p->used - p->returned + hp_arrival_cost(message->bytes) <= HP_EAGER_ROOM;
+    return message->bytes <= HP_EAGER_MOST && p->used - p->returned + arrival_cost(message->bytes) <= HP_EAGER_ROOM;
 }
 
 /* The next slice of a message; the last one may be shorter, and an empty message has an empty one. */
@@ -199,7 +202,7 @@ next_head(hp_pair *p)
 {
     hp_message *message = hp_message_pop(&p->heads);
     if (may_travel_ahead(p, message)) {
-        p->used += hp_arrival_cost(message->bytes);
+        p->used += arrival_cost(message->bytes);
         return slice_of(p, message);
     }
     hp_message_append(&p->offered, message);
@@ -323,7 +326,7 @@ hp_pair_receive(hp_pair *p, hp_message *receive, hp_arrival **arrival, hoop_erro
     }
     if (found->cost == 0) {
         hp_message_append(&p->to_clear, receive);
-        hp_arrivals_give(&p->arrivals, found);
+        give_arrival(&p->arrivals, found);
     } else if (found->here) {
         *arrival = found;
     } else {
@@ -369,7 +372,7 @@ refuse(const hp_pair *p, const hp_frame *frame, hoop_error *error)
 static hoop_result
 keep(hp_pair *p, const hp_frame *frame, uint64_t bytes, hp_message *receive, hoop_error *error)
 {
-    hp_arrival *arrival = hp_arrivals_take(&p->arrivals, frame->step ? hp_arrival_cost(bytes) : 0);
+    hp_arrival *arrival = take_arrival(&p->arrivals, frame->step ? arrival_cost(bytes) : 0);
     if (!arrival)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "rank %d is out of memory for a message from rank %d", p->self,
                           p->peer);
@@ -391,7 +394,7 @@ open_message(hp_pair *p, const hp_frame *frame, uint64_t bytes, hoop_error *erro
 {
     int ahead = frame->step == 1 && bytes <= HP_EAGER_MOST && hp_frame_payload(frame) == bytes;
     int offered = frame->step == 0 && bytes <= PTRDIFF_MAX && hp_frame_payload(frame) == 0;
-    uint32_t cost = ahead ? hp_arrival_cost(bytes) : 0;
+    uint32_t cost = ahead ? arrival_cost(bytes) : 0;
     if ((!ahead && !offered) || p->arrivals.unread + cost > HP_EAGER_ROOM)
         return refuse(p, frame, error);
     p->heads_seen++;
@@ -473,7 +476,7 @@ hp_pair_read(hp_pair *p, hp_message *receive, hp_arrival *arrival)
 {
     receive->begun = receive->moved = receive->bytes;
     p->owed += arrival->cost;
-    hp_arrivals_give(&p->arrivals, arrival);
+    give_arrival(&p->arrivals, arrival);
 }
 
 int

@@ -27,7 +27,7 @@ typedef struct hp_message hp_message;
 /* --- messages that came before their receive, and their memory --- */
 
 /*
- * It is bounded: what travels ahead costs its size rounded up (hp_arrival_cost), and the peer may have HP_EAGER_ROOM of
+ * It is bounded: what travels ahead costs its size rounded up to a power of two, and the peer may have HP_EAGER_ROOM of
  * that unread; what is merely offered costs a few bytes, and HP_OFFERS_MOST of those may be unread. Memory is used again.
  */
 enum {
@@ -57,14 +57,6 @@ typedef struct hp_arrivals {
     uint64_t unread;    /* cost of those in use */
     uint64_t offers;    /* likewise, their number */
 } hp_arrivals;
-
-/* What a message of so many bytes, HP_EAGER_MOST at most, costs if it travels ahead. */
-uint32_t hp_arrival_cost(uint64_t bytes);
-
-/* One with room for `cost` bytes, 0: an offer. NULL when memory runs out. */
-hp_arrival *hp_arrivals_take(hp_arrivals *arrivals, uint32_t cost);
-void hp_arrivals_give(hp_arrivals *arrivals, hp_arrival *arrival);
-void hp_arrivals_free(hp_arrivals *arrivals); /* those that were given back; no other must be in use */
 
 /* --- messages --- */
 

@@ -70,15 +70,6 @@ send_line(const hp_pmi *pmi, const char *line, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
-/* What the user hears while there is no answer. */
-static const char *
-waiting_for(const hp_pmi *pmi)
-{
-    if (pmi->in_barrier)
-        return "other processes of this job, which must all call hoop_comm_create";
-    return "an answer of the launcher's key-value channel (PMI_FD)";
-}
-
 static hoop_result
 late(const hp_pmi *pmi, const char *line, hoop_error *error)
 {
@@ -96,12 +87,14 @@ late(const hp_pmi *pmi, const char *line, hoop_error *error)
 static hoop_result
 read_line(const hp_pmi *pmi, const char *asked, char answer[HP_PMI_LINE], hp_bounded_wait *wait, hoop_error *error)
 {
+    const char *what = pmi->in_barrier ? "other processes of this job, which must all call hoop_comm_create"
+                                       : "an answer of the launcher's key-value channel (PMI_FD)";
     size_t have = 0;
     for (;;) {
         struct pollfd readable = {.fd = pmi->fd, .events = POLLIN};
         int ready = poll(&readable, 1, hp_bounded_wait_ms(wait));
         if (ready <= 0) {
-            if (!hp_bounded_wait_ask(wait, waiting_for(pmi)))
+            if (!hp_bounded_wait_ask(wait, what))
                 return late(pmi, asked, error);
             continue;
         }

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/processors.h"
 #include "base/thread.h"
 #include "lib/account.h"
 #include "lib/baton.h"
@@ -34,14 +33,6 @@ hp_progress_init(hoop_comm *comm, hoop_error *error)
         return hp_err_set(error, errno == ENOMEM ? HOOP_ERR_NO_MEMORY : HOOP_ERR_SYSTEM,
                           "cannot make an event loop: out of memory or of descriptors (ulimit -n)");
     return HOOP_SUCCESS;
-}
-
-void
-hp_progress_set_spin(hoop_comm *comm)
-{
-    hp_driver *d = &comm->driver;
-    d->most_spins = hp_spin_most(hp_config_number(&comm->config, HP_SET_spin), comm->colocated, hp_processors_count());
-    d->spins = d->most_spins;
 }
 
 /* --- driving --- */
@@ -363,7 +354,7 @@ hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause)
     if (!hp_baton_take(comm, hp_now() + STUCK))
         return;
     hp_membership_refuse(hp_client_membership(comm->client), split, cause);
-    hp_fault_find_server(comm);
+    hp_fault_find_server(comm, HP_FIND_SERVER_MS);
     give(comm);
 }
 
@@ -378,7 +369,7 @@ empty_inbox(hoop_comm *comm)
         return;
     if (atomic_load(&comm->driver.has_inbox)) {
         hp_round_step(comm);
-        hp_fault_find_server(comm);
+        hp_fault_find_server(comm, HP_FIND_SERVER_MS);
         wake_program(comm);
     }
     give(comm);
@@ -387,9 +378,14 @@ empty_inbox(hoop_comm *comm)
 void
 hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_error *cause)
 {
+    hp_driver *d = &comm->driver;
     if (!comm->client || comm->size == 1)
         return;
-    hp_inbox_refuse(comm, call, cause);
+    pthread_mutex_lock(&d->mutex);
+    d->refused_call = (hp_unstarted){.sequence = d->sequence + 1, .call = *call, .cause = *cause};
+    d->refused = 1;
+    atomic_store(&d->has_inbox, 1);
+    pthread_mutex_unlock(&d->mutex);
     empty_inbox(comm);
 }
 

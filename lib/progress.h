@@ -13,9 +13,6 @@
 hoop_result hp_progress_init(hoop_comm *comm, hoop_error *error);
 void hp_progress_stop(hoop_comm *comm); /* ends all threads of the communicator; none drives afterwards */
 
-/* How long the driver polls before it sleeps: by the setting, and by how many ranks share the host's processors. */
-void hp_progress_set_spin(hoop_comm *comm);
-
 /* Numbers the works of the list (linked by `next`) and puts them in the inbox. blocking: the caller waits next. */
 void hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int blocking);
 

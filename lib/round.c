@@ -175,29 +175,10 @@ hp_round_idle(hoop_comm *comm, uint64_t now)
 int
 hp_round_awaits_stream(const hoop_comm *comm)
 {
-    int waits = hp_held_await_stream(comm);
+    int waits = comm->messages.held.first != NULL;
     for (uint32_t c = 0; c < comm->channels; c++)
         waits |= hp_channel_awaits_stream(comm->channel[c]);
     return waits;
-}
-
-/*
- * The driver polls a stream that is late, which costs a load, and is not woken: a wake-up would have to wait for
- * the caller's stream in a stream of the library, and two streams may share a hardware queue, where nothing overtakes,
- * so that the library's commands would wait behind it.
- */
-static uint64_t
-stream_poll_interval(hoop_comm *comm, uint64_t now)
-{
-    uint64_t part;
-    if (!hp_round_awaits_stream(comm)) {
-        comm->gpu.awaited_since = 0;
-        return HP_NEVER;
-    }
-    if (!comm->gpu.awaited_since)
-        comm->gpu.awaited_since = now;
-    part = (now - comm->gpu.awaited_since) / POLL_PART;
-    return part < POLL_MIN_NS ? POLL_MIN_NS : part > POLL_MAX_NS ? POLL_MAX_NS : part;
 }
 
 uint64_t
@@ -205,8 +186,16 @@ hp_round_timeout(hoop_comm *comm, uint64_t now)
 {
     int waits = comm->running || comm->messages.running;
     uint64_t timeout = waits ? hp_comm_own_heartbeat(comm) / 2 : IDLE_SLEEP_MS * HP_MS;
-    uint64_t poll = stream_poll_interval(comm, now);
-    if (poll < timeout)
+    /*
+     * The driver polls a stream that is late, which costs a load, and is not woken: a wake-up would have to wait for
+     * the caller's stream in a stream of the library, and two streams may share a hardware queue, where nothing overtakes,
+     * so that the library's commands would wait behind it.
+     */
+    int polls = hp_round_awaits_stream(comm);
+    uint64_t since = polls && comm->gpu.awaited_since ? comm->gpu.awaited_since : now, part = (now - since) / POLL_PART;
+    uint64_t poll = part < POLL_MIN_NS ? POLL_MIN_NS : part > POLL_MAX_NS ? POLL_MAX_NS : part;
+    comm->gpu.awaited_since = polls ? since : 0;
+    if (polls && poll < timeout)
         timeout = poll;
     for (uint32_t c = 0; c < comm->channels; c++)
         if (comm->channel[c]->more_done) /* a station may have asked too early, and a device wakes no driver for it */

@@ -89,13 +89,6 @@ running(void)
     return served && served->forks == hp_forks() ? served : NULL;
 }
 
-static int
-same_secret(const hp_secret *a, const hp_secret *b)
-{
-    return a->of_job == b->of_job && memcmp(a->key, b->key, sizeof(a->key)) == 0 &&
-           (!a->of_job || memcmp(a->job_id, b->job_id, sizeof(a->job_id)) == 0);
-}
-
 /* A process has one server, so that it has one port. */
 static hoop_result
 share(hoop_server *server, const hp_server_options *options, const hoop_config *config, hoop_error *error)
@@ -104,13 +97,15 @@ share(hoop_server *server, const hp_server_options *options, const hoop_config *
     int given = *hp_config_text(config, HP_SET_rendezvous) != '\0';
     int port = hp_addr_port(&options->listen);
     const char *what = NULL;
+    const hp_secret *a = options->secret, *b = server->secret;
     if (given && (!hp_addr_same_host(&options->listen, at) || (port && port != hp_addr_port(at))))
         what = "another address (HOOP_RENDEZVOUS)";
     else if (options->mode != server->mode)
         what = "another HOOP_SECURITY";
     else if (options->attempt != server->attempt)
         what = "another HOOP_ATTEMPT";
-    else if (options->mode == HP_MODE_AUTH && !same_secret(options->secret, server->secret))
+    else if (options->mode == HP_MODE_AUTH && (a->of_job != b->of_job || memcmp(a->key, b->key, sizeof(a->key)) != 0 ||
+                                               (a->of_job && memcmp(a->job_id, b->job_id, sizeof(a->job_id)) != 0)))
         what = "another secret";
     if (what)
         return hp_err_set(error, HOOP_ERR_INVALID_USAGE,

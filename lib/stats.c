@@ -55,8 +55,9 @@ hp_stats_awaits(const hoop_comm *comm)
     return (hp_awaited){HP_WAIT_DEVICE, -1};
 }
 
-void
-hp_stats_measure(hoop_comm *comm)
+/* Reads what TCP has measured on the way to the next rank, and compares clocks with the server; not without one. */
+static void
+measure(hoop_comm *comm)
 {
     hp_counters *counters = &comm->counters;
     hp_tcp_path all = {0};
@@ -171,35 +172,12 @@ hp_stats_stall(hoop_comm *comm, uint64_t after, uint64_t now)
 
 /* --- once a second, for the server --- */
 
-static hp_vitals
-measure(hoop_comm *comm)
-{
-    hoop_stats s = {.size = sizeof(s)};
-    uint64_t at = hp_now() - comm->reports.born;
-    hp_stats_fill(comm, &s);
-    return (hp_vitals){.at = at,
-                       .operations = s.operations,
-                       .messages = s.messages,
-                       .sent = s.bytes_sent,
-                       .received = s.bytes_received,
-                       .waited = {[HP_WAIT_PEER] = s.waited_peer_ns,
-                                  [HP_WAIT_LINK] = s.waited_link_ns,
-                                  [HP_WAIT_STREAM] = s.waited_stream_ns,
-                                  [HP_WAIT_DEVICE] = s.waited_reduction_ns},
-                       .retransmits = s.retransmits,
-                       .delivery_rate = s.delivery_rate,
-                       .entries = s.entries,
-                       .entered = s.entered_ns,
-                       .entered_error = s.entered_error_ns,
-                       .rtt = s.rtt_us,
-                       .shares = (uint32_t)s.shares_memory};
-}
-
 void
 hp_vitals_send(hoop_comm *comm)
 {
     hp_reports *r = &comm->reports;
     uint8_t payload[HP_VITALS_BYTES];
+    hoop_stats s = {.size = sizeof(s)};
     if (!comm->client) {
         r->vitals_due = HP_NEVER;
         return;
@@ -210,8 +188,25 @@ hp_vitals_send(hoop_comm *comm)
     r->asks = 1;
     if (!r->born)
         r->born = now;
-    hp_stats_measure(comm);
-    hp_vitals vitals = measure(comm);
+    measure(comm);
+    uint64_t at = hp_now() - r->born;
+    hp_stats_fill(comm, &s);
+    hp_vitals vitals = {.at = at,
+                        .operations = s.operations,
+                        .messages = s.messages,
+                        .sent = s.bytes_sent,
+                        .received = s.bytes_received,
+                        .waited = {[HP_WAIT_PEER] = s.waited_peer_ns,
+                                   [HP_WAIT_LINK] = s.waited_link_ns,
+                                   [HP_WAIT_STREAM] = s.waited_stream_ns,
+                                   [HP_WAIT_DEVICE] = s.waited_reduction_ns},
+                        .retransmits = s.retransmits,
+                        .delivery_rate = s.delivery_rate,
+                        .entries = s.entries,
+                        .entered = s.entered_ns,
+                        .entered_error = s.entered_error_ns,
+                        .rtt = s.rtt_us,
+                        .shares = (uint32_t)s.shares_memory};
     hp_vitals_put(payload, &vitals);
     hp_membership_inform(hp_client_membership(comm->client), HP_FEATURE_STATS, HP_STATS, payload, sizeof(payload));
 }

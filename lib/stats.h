@@ -20,9 +20,6 @@ int hp_stats_is_outside(const hoop_comm *comm);
  */
 hp_awaited hp_stats_awaits(const hoop_comm *comm);
 
-/* Reads what TCP has measured on the way to the next rank, and compares clocks with the server; not without one. */
-void hp_stats_measure(hoop_comm *comm);
-
 /* Everything but `size`. Any thread, at any time. */
 void hp_stats_fill(hoop_comm *comm, hoop_stats *stats);
 
@@ -41,7 +38,7 @@ void hp_stats_stall(hoop_comm *comm, uint64_t after, uint64_t now);
 enum { HP_REPORT_TURNS = 2 }; /* of the loop after a report: the first may come before its answer */
 
 /*
- * Measures (stats.h), and sends them now: the ring is up, or this rank leaves. Nothing in a ring of one without a server,
+ * Measures, and sends them now: the ring is up, or this rank leaves. Nothing in a ring of one without a server,
  * where they are never due.
  */
 void hp_vitals_send(hoop_comm *comm);

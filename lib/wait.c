@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * wait: the public functions of an operation that was started: look at it, wait for it or for one of several, be called
- * when it has ended, let it go, ask what it has received. Checks arguments and state, and passes on to progress.c and callback.c.
+ * when it has ended, let it go, ask what it has received. Checks arguments and state, and passes on to progress.c and
+ * works.c.
  */
 #include "base/clock.h"
 #include "base/err.h"
@@ -91,25 +92,6 @@ hoop_work_wait(hoop_work *work, int timeout_ms)
 
 enum { JUDGED_MS = 10000 }; /* within this time the driver, or the server, ends an operation that is overdue */
 
-/* The work consists of messages, of which the first is named. */
-static int
-expire_messages(hoop_work *work, uint64_t waited)
-{
-    hoop_comm *comm = work->comm;
-    const hp_message *first = work->messages;
-    hoop_error error;
-    char me[96], peer[96], call[192];
-    hp_message_print(first, hp_comm_name(comm, first->peer, peer), call, sizeof(call));
-    hp_err_set(&error, HOOP_ERR_TIMEOUT, "%s has waited %.1f s in %s%s, which was the limit of that wait",
-               hp_comm_name(comm, comm->rank, me), (double)waited / 1e9, call,
-               work->message_count > 1 ? " and others of one call" : "");
-    error.rank = work->message_count == 1 ? first->peer : -1;
-    error.reporter = comm->rank;
-    error.sequence = HP_NO_OPERATION;
-    hp_progress_abort(comm, &error);
-    return is_done(work);
-}
-
 /*
  * The limit of a wait, which has lasted for `waited` ns, is over. If the communicator is not ended within bounds, this
  * rank aborts it; not if only the work's function has to return. 1: the work is done; 0: another thread is stuck, and
@@ -119,19 +101,22 @@ static int
 expire(hoop_work *work, uint64_t waited)
 {
     hoop_comm *comm = work->comm;
+    const hp_message *first = work->messages; /* which is named; the server judges operations only */
     hoop_error error;
-    char me[96];
+    char me[96], peer[96], call[192] = "";
     if (atomic_load(&work->state) & HP_WORK_ENDED)
         return hp_progress_wait(comm, work, HP_NEVER);
-    if (work->message_count > 0) /* the server judges operations only */
-        return expire_messages(work, waited);
-    if (hp_progress_overdue(comm, work->sequence, waited) && hp_progress_wait(comm, work, deadline_of(JUDGED_MS)))
+    if (first)
+        hp_message_print(first, hp_comm_name(comm, first->peer, peer), call, sizeof(call));
+    else if (hp_progress_overdue(comm, work->sequence, waited) && hp_progress_wait(comm, work, deadline_of(JUDGED_MS)))
         return 1;
-    hp_err_set(&error, HOOP_ERR_TIMEOUT, "%s has waited %.1f s for %s, which was the limit of that wait",
-               hp_comm_name(comm, comm->rank, me), (double)waited / 1e9,
-               hp_say_operation(work->sequence, &work->call).text);
-    error.rank = error.reporter = comm->rank;
-    error.sequence = work->sequence;
+    hp_err_set(&error, HOOP_ERR_TIMEOUT, "%s has waited %.1f s %s %s%s, which was the limit of that wait",
+               hp_comm_name(comm, comm->rank, me), (double)waited / 1e9, first ? "in" : "for",
+               first ? call : hp_say_operation(work->sequence, &work->call).text,
+               work->message_count > 1 ? " and others of one call" : "");
+    error.rank = !first ? comm->rank : work->message_count == 1 ? first->peer : -1;
+    error.reporter = comm->rank;
+    error.sequence = first ? HP_NO_OPERATION : work->sequence;
     hp_progress_abort(comm, &error);
     return is_done(work);
 }

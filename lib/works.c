@@ -307,17 +307,6 @@ hp_inbox_take(hoop_comm *comm, uint64_t *last, int *refused)
     return first;
 }
 
-void
-hp_inbox_refuse(hoop_comm *comm, const hp_call *call, const hoop_error *cause)
-{
-    hp_driver *d = &comm->driver;
-    pthread_mutex_lock(&d->mutex);
-    d->refused_call = (hp_unstarted){.sequence = d->sequence + 1, .call = *call, .cause = *cause};
-    d->refused = 1;
-    atomic_store(&d->has_inbox, 1);
-    pthread_mutex_unlock(&d->mutex);
-}
-
 uint64_t
 hp_inbox_started(hoop_comm *comm)
 {

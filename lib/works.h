@@ -52,9 +52,6 @@ void hp_inbox_put(hp_driver *driver, hoop_work *first, hoop_work *last);
  */
 hoop_work *hp_inbox_take(hoop_comm *comm, uint64_t *last, int *refused);
 
-/* Keeps a call that was refused, under the number that it would have had. */
-void hp_inbox_refuse(hoop_comm *comm, const hp_call *call, const hoop_error *cause);
-
 uint64_t hp_inbox_started(hoop_comm *comm); /* operations, by any thread: the number of the last */
 
 /* --- in progress: baton holder only --- */

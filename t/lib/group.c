@@ -36,7 +36,7 @@ free_comm(void)
     hp_loop_free(comm.loop);
 }
 
-/* A call as collective.c queues it. */
+/* A call as calls.c queues it. */
 static void
 add(hp_kind kind, hoop_dtype dtype, hoop_op op, uint64_t count, const void *send, void *recv)
 {

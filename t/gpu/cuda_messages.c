@@ -17,20 +17,33 @@ enum { BOTH, SENDER, RECEIVER, SIDES };
 
 /* --- bytes --- */
 
+/* A message's bytes repeat after a prime number of them, so that no slice is like another one. */
+enum { PERIOD = 4093 };
+
+static char
+byte_of(unsigned seed, size_t i)
+{
+    return (char)tap_mix(((uint64_t)seed << 32) + i);
+}
+
 static void
 fill(char *bytes, size_t n, unsigned seed)
 {
-    for (size_t i = 0; i < n; i++)
-        bytes[i] = (char)((seed * 2654435761U + (unsigned)i * 31) >> 3);
+    for (size_t i = 0; i < n && i < PERIOD; i++)
+        bytes[i] = byte_of(seed, i);
+    for (size_t made = PERIOD, more; made < n; made += more) {
+        more = made < n - made ? made : n - made;
+        memcpy(bytes + made, bytes, more);
+    }
 }
 
 static int
 holds(const char *bytes, size_t n, unsigned seed)
 {
-    for (size_t i = 0; i < n; i++)
-        if (bytes[i] != (char)((seed * 2654435761U + (unsigned)i * 31) >> 3))
+    for (size_t i = 0; i < n && i < PERIOD; i++)
+        if (bytes[i] != byte_of(seed, i))
             return 0;
-    return 1;
+    return n <= PERIOD || memcmp(bytes, bytes + PERIOD, n - PERIOD) == 0;
 }
 
 /* The array of this rank's sends, or of its receives, where this side has it. */

@@ -276,9 +276,10 @@ judge(const party *p, long k)
 static void
 test_failures(party *p, int sticky)
 {
+    uint64_t stride = tap_sanitized() ? 95 : 47;
     int full = getenv("HOOP_TEST_FULL") ? 1 : 0, good = 1, rounds = 0;
     fault f = {.call = 1, .sticky = sticky};
-    for (; f.call < 1000 && good == 1; f.call += full ? 1 : 1 + (long)(tap_random() % 47)) {
+    for (; f.call < 1000 && good == 1; f.call += full ? 1 : 1 + (long)(tap_random() % stride)) {
         int ended = party_run(p, 3, failures, &f, 30);
         good = ended == 0 ? judge(p, f.call) : 0;
         for (int i = 0; i < 3 && ended != 0; i++)

@@ -336,7 +336,7 @@ half_open(int n)
 static void
 half_open_and_idle(void)
 {
-    plot s = {.count = 300000, .times = 2, .deaf = 0.3, .pause = 5.5};
+    plot s = {.count = 300000, .times = 2, .deaf = 2, .pause = 7.2};
     int good = 1;
     setenv("HOOP_OP_TIMEOUT_MS", "30000", 1);
     setenv("HOOP_KEEPALIVE_IDLE", "1", 1);

@@ -167,7 +167,7 @@ test_used_up(void)
     char wanted[64];
     int range = party_ports(2), lacking = 0, told = 0;
     set_range(range, 2);
-    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "30000", 1);
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "10000", 1); /* in which the other two wait for the third */
     party_run(&p, 3, create, NULL, LIMIT);
     snprintf(wanted, sizeof(wanted), "HOOP_PORT_RANGE=%d-%d", range, range + 1);
     for (int i = 0; i < 3; i++) {

@@ -7,7 +7,7 @@
 #ifndef HP_COMM_H
 #define HP_COMM_H
 
-#include "base/call_names.h"
+#include "base/call.h"
 #include "base/dtype.h"
 #include "flight/folder.h"
 #include "lib/channel.h"

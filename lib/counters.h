@@ -8,9 +8,9 @@
 #ifndef HP_COUNTERS_H
 #define HP_COUNTERS_H
 
+#include "base/call.h"
 #include "base/count.h"
 #include "base/stopwatch.h"
-#include "base/wait.h"
 #include "lib/call_times.h"
 #include "net/link_state.h"
 

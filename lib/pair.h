@@ -12,7 +12,7 @@
 #ifndef HP_PAIR_H
 #define HP_PAIR_H
 
-#include "base/wait.h"
+#include "base/call.h"
 #include "lib/arrivals.h"
 #include "lib/matching.h"
 #include "net/frame.h"

@@ -101,15 +101,15 @@ allowed 'rendezvous sees net, flight and base' 'hoop\.h|(base|flight|net|rendezv
 allowed 'lib sees rendezvous, net, gpu, flight, base' 'hoop\.h|(base|flight|net|gpu|rendezvous|lib)/[a-z_]+\.(h|def)' lib/*.[ch]
 allowed 'launch sees rendezvous, net, flight, base and the settings' \
     'hoop\.h|lib/config\.(h|def)|(base|flight|net|rendezvous|launch)/[a-z_]+\.(h|def)' launch/*.[ch]
-allowed 'perf sees hoop.h, the writer of JSON, numbers and the list of options, nothing else of the library' \
-    'hoop\.h|base/(json|number|option_list)\.h|perf/[a-z_]+\.h' \
+allowed 'perf sees hoop.h, the writer of JSON, numbers and options, nothing else of the library' \
+    'hoop\.h|base/(json|number|option)\.h|perf/[a-z_]+\.h' \
     perf/*.[ch] bin/hoop-bench.c
 allowed 'top sees net, flight, base, the settings and files of secrets' \
     'hoop\.h|lib/(config|secret_file)\.h|(base|flight|net|top)/[a-z_]+\.h' top/*.[ch]
 allowed 'bin sees everything but t' 'hoop\.h|(base|flight|net|rendezvous|launch|perf|top|lib)/[a-z_]+\.(h|def)' bin/*.[ch]
 
 # The files of each folder, from the top to the bottom.
-downward base say call dtype processors wire buffer log line_writer count stopwatch thread interrupt clock text secmem rank_set mem err number limits option_error distance hash option_list json
+downward base say call dtype processors wire buffer log line_writer count stopwatch thread interrupt clock text secmem rank_set mem err number limits hash option json
 downward flight report base64 story chain ring sweep collection folder server_socket process format
 downward net link stripe medium shm control receiver frame_check link_state iov acceptor candidate pending spare race dial handshake_io handshake \
     alarm log_queue ports secret auth frame probe sock interface addr lookup tcp_path tcp_silence socket loop

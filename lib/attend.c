@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/interrupt.h"
+#include "base/thread.h"
 #include "lib/progress.h"
 
 /* The background thread drives while the program is asked, which may wait for its other threads. */

@@ -4,11 +4,11 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/interrupt.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/processors.h"
+#include "base/thread.h"
 #include "lib/environment.h"
 #include "lib/inbox.h"
 #include "lib/links.h"

@@ -7,7 +7,6 @@
 #include "net/lookup.h"
 
 #include "base/clock.h"
-#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/thread.h"
 #include "net/socket.h"

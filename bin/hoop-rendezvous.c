@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
-#include "base/line_writer.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/option.h"

@@ -10,8 +10,8 @@
 #ifndef HP_ACCEPTOR_H
 #define HP_ACCEPTOR_H
 
+#include "base/log.h"
 #include "net/candidate.h"
-#include "net/log_queue.h"
 #include "net/loop.h"
 #include "net/ports.h"
 #include "net/sock.h"

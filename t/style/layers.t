@@ -109,10 +109,10 @@ allowed 'top sees net, flight, base, the settings and files of secrets' \
 allowed 'bin sees everything but t' 'hoop\.h|(base|flight|net|rendezvous|launch|perf|top|lib)/[a-z_]+\.(h|def)' bin/*.[ch]
 
 # The files of each folder, from the top to the bottom.
-downward base say call dtype processors wire buffer log line_writer count stopwatch thread clock text secmem rank_set mem err number limits option json
+downward base say call dtype processors wire buffer log count stopwatch thread clock text secmem rank_set mem err number limits option json
 downward flight report base64 story chain ring sweep collection folder server_socket process format
 downward net link stripe medium shm control receiver frame_check link_state iov acceptor candidate pending spare race dial handshake_io handshake \
-    alarm log_queue ports secret auth frame probe sock interface addr lookup tcp_path tcp_silence socket loop
+    alarm ports secret auth frame probe sock interface addr lookup tcp_path tcp_silence socket loop
 downward gpu gpu host cuda cuda_stream_sync cuda_queue cuda_bounce cuda_launch cuda_memtype cuda_context \
     cuda_internal cuda_driver kernels kernel_types cuda_kernel \
     reduce reduce_plain reduce_avx2 reduce_avx512 reduce_loops arith codec device

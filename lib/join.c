@@ -7,7 +7,6 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/processors.h"
 #include "base/thread.h"
 #include "lib/environment.h"
 #include "lib/inbox.h"

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/processors.h"
+#include "base/limits.h"
 #include "base/thread.h"
 #include "lib/baton.h"
 #include "lib/callback.h"

@@ -9,12 +9,12 @@
 #include "net/acceptor.h"
 
 #include "base/err.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/alarm.h"
 #include "net/handshake_io.h"
 #include "net/socket.h"
-#include "net/spare.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -109,9 +109,9 @@ allowed 'top sees net, flight, base, the settings and files of secrets' \
 allowed 'bin sees everything but t' 'hoop\.h|(base|flight|net|rendezvous|launch|perf|top|lib)/[a-z_]+\.(h|def)' bin/*.[ch]
 
 # The files of each folder, from the top to the bottom.
-downward base say call dtype processors wire buffer log count stopwatch thread clock text secmem rank_set mem err number limits option json
+downward base say call dtype limits wire buffer log count stopwatch thread clock text secmem rank_set mem err number option json
 downward flight report base64 story chain ring sweep collection folder server_socket process format
-downward net link stripe medium shm control receiver frame_check link_state iov acceptor candidate pending spare race dial handshake_io handshake \
+downward net link stripe medium shm control receiver frame_check link_state iov acceptor candidate pending race dial handshake_io handshake \
     alarm ports secret auth frame probe sock interface addr lookup tcp_path tcp_silence socket loop
 downward gpu gpu host cuda cuda_stream_sync cuda_queue cuda_bounce cuda_launch cuda_memtype cuda_context \
     cuda_internal cuda_driver kernels kernel_types cuda_kernel \
@@ -144,7 +144,7 @@ is '' "$(grep -n 'hp_now()' $(ls rendezvous/*.c | grep -v -e control_conn -e clo
 is '' "$(grep -nE '(^|[^_a-z>])(socket|accept4?)\(' net/*.c rendezvous/*.c lib/*.c | grep -v '^net/socket\.c:')" \
     'net/socket.c makes all sockets of the library'
 is '' "$(grep -nE '(^|[^_a-z>.])close\(' net/*.c rendezvous/*.c lib/*.c |
-    grep -vE '^(net/(socket|acceptor|loop|shm|secret|spare)|lib/secret_file|rendezvous/inquiry)\.c:')" \
+    grep -vE '^(net/(socket|acceptor|loop|shm|secret)|lib/secret_file|rendezvous/inquiry)\.c:')" \
     'and closes them; the other files that close descriptors have no sockets'
 
 is '' "$(grep -lE '#include <openssl/' -r base flight lib net gpu rendezvous launch perf bin examples | grep -v '^net/auth\.c$')" \

@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/option.h"
-#include "base/secmem.h"
 #include "hoop.h"
 #include "lib/config.h"
 #include "lib/secret_file.h"

@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
-#include "base/secmem.h"
 #include "base/wire.h"
 #include "lib/entry.h"
 #include "lib/environment.h"

@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/option.h"
-#include "base/secmem.h"
 #include "base/text.h"
 
 #include <ctype.h>

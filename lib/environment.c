@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "base/secmem.h"
+#include "base/mem.h"
 #include "base/wire.h"
 #include "lib/outward.h"
 #include "lib/server_thread.h"

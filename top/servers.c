@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/secmem.h"
+#include "base/mem.h"
 #include "flight/folder.h"
 #include "flight/server_socket.h"
 #include "lib/config.h"

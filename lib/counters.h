@@ -10,7 +10,6 @@
 
 #include "base/call.h"
 #include "base/count.h"
-#include "base/stopwatch.h"
 #include "lib/call_times.h"
 #include "net/link_state.h"
 

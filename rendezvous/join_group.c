@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "base/rank_set.h"
+#include "base/say.h"
 #include "net/tcp_silence.h"
 #include "rendezvous/registration.h"
 

@@ -109,7 +109,7 @@ allowed 'top sees net, flight, base, the settings and files of secrets' \
 allowed 'bin sees everything but t' 'hoop\.h|(base|flight|net|rendezvous|launch|perf|top|lib)/[a-z_]+\.(h|def)' bin/*.[ch]
 
 # The files of each folder, from the top to the bottom.
-downward base say call dtype limits wire buffer log count stopwatch thread clock text rank_set mem err number option json
+downward base say call dtype limits wire buffer log count thread clock text mem err number option json
 downward flight report base64 story chain ring sweep collection folder server_socket process format
 downward net link stripe medium shm control receiver frame_check link_state iov acceptor candidate pending race dial handshake_io handshake \
     alarm ports secret auth frame probe sock interface addr lookup tcp_path tcp_silence socket loop

@@ -17,7 +17,7 @@
 #include "lib/staging.h"
 #include "lib/stats.h"
 #include "lib/ways.h"
-#include "net/frame_check.h"
+#include "net/frame.h"
 #include "rendezvous/link_loss.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "net/receiver.h"
 
 #include "base/err.h"
-#include "net/frame_check.h"
+#include "net/frame.h"
 
 #include <string.h>
 

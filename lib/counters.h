@@ -11,7 +11,6 @@
 #include "base/call.h"
 #include "base/count.h"
 #include "lib/call_times.h"
-#include "net/link_state.h"
 
 enum { HP_COUNTERS_ENTRIES = 1024 }; /* of so many collectives, the time of one's call is added up */
 enum { HP_TIMES_WORDS = 6 };         /* that any thread may read of hp_call_times */

@@ -4,7 +4,6 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "net/stripe.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -35,15 +34,6 @@ hp_link_new(int sending, int self, int peer, int distance, int stripes, uint32_t
     return link;
 }
 
-static int
-attached(const hp_link *link)
-{
-    int count = 0;
-    for (int k = 0; k < link->stripes; k++)
-        count += link->stripe[k] ? 1 : 0;
-    return count;
-}
-
 void
 hp_link_pair(hp_link *out, hp_link *in, int dials)
 {
@@ -62,20 +52,13 @@ set_stripe(hp_link *link, int k, hp_stripe *stripe)
         link->twin->stripe[k] = stripe;
 }
 
-/* Whether the connection for stripe k is the last one that a lost link lacks. It has carried nothing in that place. */
-static int
-is_replaced(const hp_link *link, int k)
-{
-    for (int i = 0; i < link->stripes; i++)
-        if (i != k && link->stripe[i] && hp_stripe_has_ended(link->stripe[i]))
-            return 0;
-    return link->state == HP_LINK_LOST;
-}
-
 static void
 set_open(hp_link *link, int again)
 {
-    if (attached(link) < link->stripes || (link->state > HP_LINK_DIALING && !again))
+    for (int k = 0; k < link->stripes; k++)
+        if (!link->stripe[k])
+            return;
+    if (link->state > HP_LINK_DIALING && !again)
         return;
     link->state = HP_LINK_OPEN;
     hp_err_clear(&link->error);
@@ -84,7 +67,10 @@ set_open(hp_link *link, int again)
 hoop_result
 hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg, hoop_error *error)
 {
-    int again = is_replaced(link, k);
+    int again =
+        link->state == HP_LINK_LOST; /* it lacks this connection alone, which has carried nothing in that place */
+    for (int i = 0; i < link->stripes; i++)
+        again &= i == k || !link->stripe[i] || !link->stripe[i]->medium.eof;
     hp_stripe_free(link->stripe[k]);
     set_stripe(link, k, hp_stripe_new(link, k, fd, loop, kick, arg));
     if (!link->stripe[k])
@@ -99,26 +85,27 @@ void
 hp_link_share(hp_link *link, int k, hp_shm *shm)
 {
     hp_shm_opened(shm);
-    hp_stripe_medium(link->stripe[k])->shm = shm;
+    link->stripe[k]->medium.shm = shm;
 }
 
 int
 hp_link_shares(const hp_link *link)
 {
-    return link->stripe[0] && hp_stripe_medium(link->stripe[0])->shm;
+    return link->stripe[0] && link->stripe[0]->medium.shm;
 }
 
 int
 hp_link_is_fresh(const hp_link *link, int k)
 {
-    return !link->stripe[k] || hp_stripe_is_fresh(link->stripe[k]);
+    const hp_stripe *stripe = link->stripe[k];
+    return !stripe || (stripe->accepted && !stripe->heard);
 }
 
 int
 hp_link_is_stuck(const hp_link *link)
 {
     const hp_stripe *next = link->stripe[link->done % (uint64_t)link->stripes];
-    return link->done < link->posted && (next ? hp_stripe_has_ended(next) : link->state == HP_LINK_LOST);
+    return link->done < link->posted && (next ? next->medium.eof : link->state == HP_LINK_LOST);
 }
 
 const hp_frame *
@@ -135,7 +122,7 @@ hp_link_path(const hp_link *link)
     for (int k = 0; k < link->stripes; k++) {
         if (!link->stripe[k])
             continue;
-        hp_tcp_path one = hp_medium_path(hp_stripe_medium(link->stripe[k]));
+        hp_tcp_path one = hp_medium_path(&link->stripe[k]->medium);
         hp_tcp_path_join(&all, &one);
     }
     return all;
@@ -146,7 +133,7 @@ hp_link_silence(hp_link *link, uint64_t now)
 {
     uint64_t longest = 0;
     for (int k = 0; k < link->stripes && link->state == HP_LINK_OPEN; k++) {
-        uint64_t silence = link->stripe[k] ? hp_medium_silence(hp_stripe_medium(link->stripe[k]), now) : 0;
+        uint64_t silence = link->stripe[k] ? hp_medium_silence(&link->stripe[k]->medium, now) : 0;
         longest = silence > longest ? silence : longest;
     }
     return longest;
@@ -157,7 +144,7 @@ hp_link_lost_size(const hp_link *link, uint64_t now)
 {
     uint32_t size = 0;
     for (int k = 0; k < link->stripes && !size && link->state == HP_LINK_OPEN; k++)
-        size = link->stripe[k] ? hp_medium_lost_size(hp_stripe_medium(link->stripe[k]), now) : 0;
+        size = link->stripe[k] ? hp_medium_lost_size(&link->stripe[k]->medium, now) : 0;
     return size;
 }
 
@@ -165,7 +152,7 @@ int
 hp_link_is_heard(const hp_link *link, uint64_t within)
 {
     for (int k = 0; k < link->stripes && link->state == HP_LINK_OPEN; k++)
-        if (link->stripe[k] && hp_medium_is_heard(hp_stripe_medium(link->stripe[k]), within))
+        if (link->stripe[k] && hp_medium_is_heard(&link->stripe[k]->medium, within))
             return 1;
     return 0;
 }
@@ -187,24 +174,17 @@ hp_link_cut(hp_link *link)
             hp_stripe_cut(link->stripe[k]);
 }
 
-static uint64_t
-append(hp_link *link, const hp_frame *frame, const hp_iov *body, uint32_t bytes)
-{
-    link->posts[link->posted & (link->capacity - 1)] = (hp_post){.frame = *frame, .bytes = bytes, .body = *body};
-    return ++link->posted;
-}
-
 uint64_t
 hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes)
 {
-    hp_iov one = {.data = data, .run = bytes};
-    return append(link, frame, &one, bytes);
+    return hp_link_post_iov(link, frame, &(hp_iov){.data = data, .run = bytes}, bytes);
 }
 
 uint64_t
 hp_link_post_iov(hp_link *link, const hp_frame *frame, const hp_iov *pieces, uint32_t bytes)
 {
-    return append(link, frame, pieces, bytes);
+    link->posts[link->posted & (link->capacity - 1)] = (hp_post){.frame = *frame, .bytes = bytes, .body = *pieces};
+    return ++link->posted;
 }
 
 static void

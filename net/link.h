@@ -10,10 +10,7 @@
 #ifndef HP_LINK_H
 #define HP_LINK_H
 
-#include "net/link_state.h"
-#include "net/loop.h"
-#include "net/shm.h"
-#include "net/tcp_path.h"
+#include "net/stripe.h"
 
 /* capacity: how many posts it can hold. NULL when memory runs out. The state is HP_LINK_WANTED. */
 hp_link *hp_link_new(int sending, int self, int peer, int distance, int stripes, uint32_t capacity);

@@ -21,17 +21,7 @@ hp_receiver_init(hp_receiver *r, int self, int peer)
     r->head_at = 0;
 }
 
-static hp_received
-nothing(void)
-{
-    return (hp_received){.event = HP_EVENT_NONE};
-}
-
-static hp_received
-fault(void)
-{
-    return (hp_received){.event = HP_EVENT_FAULT};
-}
+static const hp_received nothing = {.event = HP_EVENT_NONE}, fault = {.event = HP_EVENT_FAULT};
 
 /* --- where the next bytes go --- */
 
@@ -100,9 +90,9 @@ take_control(hp_receiver *r, hoop_error *error)
 {
     const uint8_t *payload = r->head + HP_COMMON_BYTES;
     if (r->head_at < HP_COMMON_BYTES + r->frame.length)
-        return nothing();
+        return nothing;
     if (hp_frame_get_control(&r->frame, payload, error) != HOOP_SUCCESS)
-        return fault();
+        return fault;
     r->ended = 1;
     r->head_at = 0;
     return (hp_received){
@@ -134,11 +124,11 @@ static hp_received
 take_head(hp_receiver *r, const hp_post *post, uint32_t spilled, hoop_error *error)
 {
     if (!post || head_left(r, post) > 0)
-        return nothing();
+        return nothing;
     if (hp_frame_get_data(&r->frame, r->head + HP_COMMON_BYTES, error) != HOOP_SUCCESS)
-        return fault();
+        return fault;
     if (hp_frame_check(&r->frame, &post->frame, post->bytes, r->self, r->peer, error) != HOOP_SUCCESS)
-        return fault();
+        return fault;
     r->in_body = 1;
     return take_body(r, post, spilled, error);
 }
@@ -156,16 +146,16 @@ hp_receiver_take(hp_receiver *r, const hp_post *post, size_t n, hoop_error *erro
     uint32_t spilled = (uint32_t)(n - in_head);
     int known = r->head_at >= HP_COMMON_BYTES;
     if (r->ended)
-        return nothing();
+        return nothing;
     if (spilled > 0 && follows_head(r, post, head))
         memcpy(post->body.data + r->body_at, r->head + r->head_at + head, spilled);
     if (r->in_body)
         return take_body(r, post, spilled, error);
     r->head_at += in_head;
     if (r->head_at < HP_COMMON_BYTES)
-        return nothing();
+        return nothing;
     if (!known && hp_frame_get_common(&r->frame, r->head, error) != HOOP_SUCCESS)
-        return fault();
+        return fault;
     spilled -= pull_back(r, post, spilled);
     return r->frame.type == HP_DATA ? take_head(r, post, spilled, error) : take_control(r, error);
 }

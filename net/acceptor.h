@@ -11,7 +11,7 @@
 #define HP_ACCEPTOR_H
 
 #include "base/log.h"
-#include "net/candidate.h"
+#include "net/incoming.h"
 #include "net/loop.h"
 #include "net/ports.h"
 #include "net/sock.h"

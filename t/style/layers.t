@@ -111,7 +111,7 @@ allowed 'bin sees everything but t' 'hoop\.h|(base|flight|net|rendezvous|launch|
 # The files of each folder, from the top to the bottom.
 downward base say call dtype limits wire buffer log count thread clock text mem err number option json
 downward flight report base64 story chain ring sweep collection folder server_socket process format
-downward net link stripe medium shm receiver post acceptor candidate pending race dial handshake_io handshake \
+downward net link stripe medium shm receiver post acceptor incoming race dial handshake_io handshake \
     alarm ports secret auth frame probe sock interface addr lookup tcp_path tcp_silence socket loop
 downward gpu gpu host cuda cuda_stream_sync cuda_queue cuda_bounce cuda_launch cuda_memtype cuda_context \
     cuda_internal cuda_driver kernels kernel_types cuda_kernel \

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/alarm.h"
-#include "net/handshake_io.h"
+#include "net/handshake.h"
 #include "net/socket.h"
 
 #include <errno.h>

@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "net/handshake_io.h"
+#include "net/handshake.h"
 #include "net/socket.h"
 
 #include <errno.h>

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * handshake: see handshake.h. The four messages lie one behind the other in `transcript`, and every MAC covers
- * all that lies before it. This file does no I/O, reads no clock and allocates nothing. It believes no field of a
- * message before it has found that message's MAC right. Whether a rank joined twice, and how many may, is the owner's
- * decision (hp_handshake_judge).
+ * all that lies before it. The state machine does no I/O, reads no clock and allocates nothing; hp_handshake_io, at the
+ * end, carries its bytes, and closes nothing. No field of a message is believed before that message's MAC was found right.
+ * Whether a rank joined twice, and how many may, is the owner's decision (hp_handshake_judge).
  */
 #include "net/handshake.h"
 
 #include "base/mem.h"
 #include "base/wire.h"
 #include "net/frame.h"
+#include "net/loop.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 
 /* Where the fields lie; those of M1 are in hp_hello_put. */
 enum { M1_MEMORY = 66, M1_FEATURES = 72 };
@@ -452,4 +455,26 @@ hp_status_text(int status)
     if (status < 0 || status >= HP_STATUSES)
         return "refused for a reason unknown to this version";
     return texts[status];
+}
+
+int
+hp_handshake_io(hp_handshake *handshake, int fd, uint64_t now)
+{
+    for (size_t want; (want = hp_handshake_want(handshake)) > 0 || handshake->out_n > 0;) {
+        uint8_t bytes[HP_M1];
+        int writes = handshake->out_n > 0;
+        ssize_t n = writes ? send(fd, handshake->out, handshake->out_n, MSG_NOSIGNAL)
+                           : recv(fd, bytes, want < sizeof(bytes) ? want : sizeof(bytes), 0);
+        if (n > 0 && writes)
+            hp_handshake_wrote(handshake, (size_t)n);
+        else if (n > 0)
+            hp_handshake_feed(handshake, bytes, (size_t)n, now);
+        else if (n < 0 && errno == EAGAIN)
+            return writes ? HP_WRITE : HP_READ;
+        else if (n == 0 || errno != EINTR) {
+            errno = n < 0 ? errno : 0;
+            return HP_HANDSHAKE_IO_LOST;
+        }
+    }
+    return HP_HANDSHAKE_IO_STOP;
 }

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "net/handshake_io.h"
+#include "net/handshake.h"
 #include "net/socket.h"
 
 #include <errno.h>

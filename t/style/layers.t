@@ -111,7 +111,7 @@ allowed 'bin sees everything but t' 'hoop\.h|(base|flight|net|rendezvous|launch|
 # The files of each folder, from the top to the bottom.
 downward base say call dtype limits wire buffer log count thread clock text mem err number option json
 downward flight report base64 story chain ring sweep collection folder server_socket process format
-downward net link stripe medium shm receiver post acceptor incoming race dial handshake_io handshake \
+downward net link stripe medium shm receiver post acceptor incoming race dial handshake \
     alarm ports secret auth frame probe sock interface addr lookup tcp_path tcp_silence socket loop
 downward gpu gpu host cuda cuda_stream_sync cuda_queue cuda_bounce cuda_launch cuda_memtype cuda_context \
     cuda_internal cuda_driver kernels kernel_types cuda_kernel \
@@ -137,7 +137,7 @@ allowed 'the belt sees the pure files, works, links and queues' \
     lib/channel.[ch] lib/slot.[ch] lib/belt.h lib/attach.[ch]
 
 # Limits stop while a process is stopped: two clocks in one room would differ after that.
-is '' "$(grep -n 'hp_now()' $(ls rendezvous/*.c | grep -v -e control_conn -e clock_question) net/dial.c net/handshake_io.c lib/round.c lib/reports.c lib/links.c lib/join.c \
+is '' "$(grep -n 'hp_now()' $(ls rendezvous/*.c | grep -v -e control_conn -e clock_question) net/dial.c net/handshake.c lib/round.c lib/reports.c lib/links.c lib/join.c \
     lib/peer_heartbeat.c lib/stats.c)" 'limits by which others are judged are in the time of the loop (hp_loop_now)'
 
 # A forked child closes the sockets that net/socket.c knows. One that was closed behind its back would be another file.

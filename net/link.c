@@ -123,7 +123,9 @@ hp_link_path(const hp_link *link)
         if (!link->stripe[k])
             continue;
         hp_tcp_path one = hp_medium_path(&link->stripe[k]->medium);
-        hp_tcp_path_join(&all, &one);
+        all.retransmits += one.retransmits;
+        all.delivery_rate += one.delivery_rate;
+        all.rtt_us = one.rtt_us > all.rtt_us ? one.rtt_us : all.rtt_us;
     }
     return all;
 }

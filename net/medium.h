@@ -9,7 +9,7 @@
 
 #include "net/frame.h"
 #include "net/shm.h"
-#include "net/tcp_path.h"
+#include "net/tcp.h"
 
 typedef struct hp_medium {
     int fd;

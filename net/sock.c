@@ -10,7 +10,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "net/socket.h"
-#include "net/tcp_path.h"
+#include "net/tcp.h"
 
 #include <errno.h>
 #include <limits.h>

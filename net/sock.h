@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * sock: sockets with the options hoop wants: non-blocking, close-on-exec, descriptor >= 3, TCP_NODELAY, keepalive. No
- * TCP_USER_TIMEOUT: it resets healthy connections whose peer is merely not reading (tcp_silence.h is for the others).
+ * TCP_USER_TIMEOUT: it resets healthy connections whose peer is merely not reading (tcp.h is for the others).
  */
 #ifndef HP_SOCK_H
 #define HP_SOCK_H
 
 #include "net/addr.h"
-#include "net/tcp_silence.h"
+#include "net/tcp.h"
 
 typedef struct hp_sock_options {
     int sndbuf, rcvbuf;     /* bytes; 0: the kernel's own tuning */

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/say.h"
-#include "net/tcp_silence.h"
+#include "net/tcp.h"
 #include "rendezvous/registration.h"
 
 #include <stdarg.h>

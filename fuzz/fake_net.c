@@ -6,7 +6,6 @@
 #include "fuzz/fuzz.h"
 #include "net/alarm.h"
 #include "net/auth.h"
-#include "net/ports.h"
 #include "net/sock.h"
 
 #include <errno.h>

@@ -15,8 +15,8 @@
 #include "lib/counters.h"
 #include "lib/listener.h"
 #include "lib/peer_heartbeat.h"
-#include "net/probe.h"
 #include "net/race.h"
+#include "net/sock.h"
 #include "rendezvous/client.h"
 #include "rendezvous/stall_warning.h"
 

@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "net/incoming.h"
 #include "net/loop.h"
-#include "net/ports.h"
 #include "net/sock.h"
 
 enum { HP_WORLD_MOST = 65536, HP_ACCEPTOR_EXPENDABLE = 2 };

@@ -12,8 +12,8 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "net/alarm.h"
 #include "net/handshake.h"
+#include "net/loop.h"
 #include "net/socket.h"
 
 #include <errno.h>

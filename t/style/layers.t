@@ -112,7 +112,7 @@ allowed 'bin sees everything but t' 'hoop\.h|(base|flight|net|rendezvous|launch|
 downward base say call dtype limits wire buffer log count thread clock text mem err number option json
 downward flight report base64 story chain ring sweep collection folder server_socket process format
 downward net link stripe medium shm receiver post acceptor incoming race dial handshake \
-    alarm secret auth frame sock interface addr tcp socket loop
+    secret auth frame sock interface addr tcp loop socket
 downward gpu gpu host cuda cuda_stream_sync cuda_queue cuda_bounce cuda_launch cuda_memtype cuda_context \
     cuda_internal cuda_driver kernels kernel_types cuda_kernel \
     reduce reduce_plain reduce_avx2 reduce_avx512 reduce_loops arith codec device

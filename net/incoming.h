@@ -15,7 +15,7 @@ enum { HP_PENDING_MAX = 256, HP_PER_ADDRESS = 32, HP_PLACES_LEAST = 8 };
 
 /* A connection in an acceptor, pending or candidate. */
 typedef struct hp_incoming {
-    int fd;           /* -1: a free place */
+    int fd;           /* first, as in every source of the acceptor's events; -1: a free place */
     int is_candidate; /* 1: its tag was right, so it is a candidate's and no longer in the pool */
     uint64_t deadline;
     hp_addr peer;

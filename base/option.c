@@ -48,36 +48,22 @@ hp_nearest_try(hp_nearest *nearest, const char *name)
     return 1;
 }
 
-static int
-is_known(int value, const struct option *options)
-{
-    for (; options->name; options++)
-        if (value && options->val == value)
-            return 1;
-    return 0;
-}
-
-static const char *
-nearest(const char *name, const struct option *options)
-{
-    const char *best = NULL;
-    hp_nearest search = hp_nearest_of(name);
-    for (; options->name; options++)
-        if (hp_nearest_try(&search, options->name))
-            best = options->name;
-    return best;
-}
-
 const char *
 hp_option_error(int refused, const char *word, int value, const struct option *options, char *out, size_t size)
 {
     char name[HP_DISTANCE_MAX + 1]; /* without dashes and without a value; cut off where it is longer than any option */
     const char *bare = word + strspn(word, "-");
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(bare, "="), bare);
-    const char *best = nearest(name, options);
+    const char *best = NULL;
+    int is_known = 0;
+    hp_nearest search = hp_nearest_of(name);
+    for (; options->name; options++) {
+        best = hp_nearest_try(&search, options->name) ? options->name : best;
+        is_known |= value && options->val == value;
+    }
     if (refused == ':')
         snprintf(out, size, "%.80s needs a value", word);
-    else if (strchr(word, '=') && is_known(value, options))
+    else if (strchr(word, '=') && is_known)
         snprintf(out, size, "--%s takes no value", name);
     else if (best)
         snprintf(out, size, "there is no option %.80s; the nearest one is --%s", word, best);
@@ -86,33 +72,23 @@ hp_option_error(int refused, const char *word, int value, const struct option *o
     return out;
 }
 
-static int
-is_first(const struct option *options, const struct option *one)
-{
-    while (options->val != one->val)
-        options++;
-    return options == one;
-}
-
-static hp_option_kind
-kind_of(const struct option *one, const hp_option_kind *kinds)
-{
-    for (; kinds->option; kinds++)
-        if (kinds->option == one->val)
-            return *kinds;
-    return one->has_arg == no_argument ? (hp_option_kind){one->val, "flag", ""}
-                                       : (hp_option_kind){one->val, "text", "VALUE"};
-}
-
 void
 hp_option_list(FILE *to, const struct option *options, const char *letters, const hp_option_kind *kinds)
 {
     for (const struct option *one = options; one->name; one++) {
-        hp_option_kind k = kind_of(one, kinds);
-        if (strcmp(k.kind, "hidden") == 0 || !is_first(options, one))
+        static const hp_option_kind flag = {0, "flag", ""}, text = {0, "text", "VALUE"};
+        const hp_option_kind *k = kinds;
+        const struct option *first = options;
+        while (k->option && k->option != one->val)
+            k++;
+        if (!k->option)
+            k = one->has_arg == no_argument ? &flag : &text;
+        while (first->val != one->val)
+            first++;
+        if (first != one || strcmp(k->kind, "hidden") == 0)
             continue;
-        fprintf(to, "--%s %s %s\n", one->name, k.kind, k.value);
+        fprintf(to, "--%s %s %s\n", one->name, k->kind, k->value);
         if (one->val < 128 && strchr(letters, one->val))
-            fprintf(to, "-%c %s %s\n", one->val, k.kind, k.value);
+            fprintf(to, "-%c %s %s\n", one->val, k->kind, k->value);
     }
 }

@@ -263,22 +263,14 @@ hp_timer_free(hp_timer *timer)
 
 /* --- watches --- */
 
+/* Of one of its two events. */
 static void
-on_read(evutil_socket_t fd, short what, void *arg)
+on_ready(evutil_socket_t fd, short what, void *arg)
 {
-    (void)fd, (void)what;
+    (void)fd;
     hp_watch *watch = arg;
     watch->loop->served++;
-    watch->fn(watch->arg, HP_READ);
-}
-
-static void
-on_write(evutil_socket_t fd, short what, void *arg)
-{
-    (void)fd, (void)what;
-    hp_watch *watch = arg;
-    watch->loop->served++;
-    watch->fn(watch->arg, HP_WRITE);
+    watch->fn(watch->arg, what & EV_READ ? HP_READ : HP_WRITE);
 }
 
 /* After a fork: gives the child epoll sets of its own, so that its changes do not reach the parent. */
@@ -302,8 +294,8 @@ hp_watch_new(hp_loop *loop, int fd, hp_watch_fn *fn, void *arg)
     watch->fd = fd;
     watch->fn = fn;
     watch->arg = arg;
-    event_assign(&watch->read, loop->base, fd, EV_READ | EV_PERSIST, on_read, watch);
-    event_assign(&watch->write, loop->base, fd, EV_WRITE | EV_PERSIST, on_write, watch);
+    event_assign(&watch->read, loop->base, fd, EV_READ | EV_PERSIST, on_ready, watch);
+    event_assign(&watch->write, loop->base, fd, EV_WRITE | EV_PERSIST, on_ready, watch);
     watch->next = loop->watches;
     watch->link = &loop->watches;
     if (watch->next)

@@ -30,30 +30,16 @@ hp_medium_end(hp_medium *m)
 /* --- bytes --- */
 
 /* A full ring, or an empty one, is as a connection that would block, until that has ended. */
-static ssize_t
-write_shared(hp_medium *m, const struct iovec *places, int n)
-{
-    ssize_t put = m->over ? 0 : hp_pipe_move(&m->shm->out, places, n);
-    m->owes_wake |= put > 0 && hp_pipe_wakes_other(&m->shm->out);
-    errno = put < 0 ? EBADMSG : !m->over ? EAGAIN : m->number ? m->number : EPIPE;
-    return put > 0 ? put : -1;
-}
-
-static ssize_t
-read_shared(hp_medium *m, const struct iovec *places, int n)
-{
-    ssize_t got = hp_pipe_move(&m->shm->in, places, n);
-    m->owes_wake |= got > 0 && hp_pipe_wakes_other(&m->shm->in);
-    errno = got < 0 ? EBADMSG : m->over ? m->number : EAGAIN;
-    return got > 0 || (got == 0 && m->over && !m->number) ? got : -1;
-}
-
 ssize_t
 hp_medium_write(hp_medium *m, const struct iovec *places, int n)
 {
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)places, .msg_iovlen = (size_t)n};
-    if (m->shm)
-        return write_shared(m, places, n);
+    if (m->shm) {
+        ssize_t put = m->over ? 0 : hp_pipe_move(&m->shm->out, places, n);
+        m->owes_wake |= put > 0 && hp_pipe_wakes_other(&m->shm->out);
+        errno = put < 0 ? EBADMSG : !m->over ? EAGAIN : m->number ? m->number : EPIPE;
+        return put > 0 ? put : -1;
+    }
     if (n == 1)
         return send(m->fd, places[0].iov_base, places[0].iov_len, MSG_DONTWAIT | MSG_NOSIGNAL);
     return sendmsg(m->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -63,8 +49,12 @@ ssize_t
 hp_medium_read(hp_medium *m, const struct iovec *places, int n)
 {
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)places, .msg_iovlen = (size_t)n};
-    if (m->shm)
-        return read_shared(m, places, n);
+    if (m->shm) {
+        ssize_t got = hp_pipe_move(&m->shm->in, places, n);
+        m->owes_wake |= got > 0 && hp_pipe_wakes_other(&m->shm->in);
+        errno = got < 0 ? EBADMSG : m->over ? m->number : EAGAIN;
+        return got > 0 || (got == 0 && m->over && !m->number) ? got : -1;
+    }
     if (n == 1)
         return recv(m->fd, places[0].iov_base, places[0].iov_len, MSG_DONTWAIT);
     return recvmsg(m->fd, &message, MSG_DONTWAIT);
@@ -82,22 +72,14 @@ hp_medium_has_bytes(hp_medium *m)
  * In the middle of a payload the thread need not wake for every packet: the sender's socket delivers the rest, the
  * end of the connection wakes it whatever is set, and the driver polls all links from time to time anyway.
  */
-static void
-set_wake(hp_medium *m, uint32_t bytes)
-{
-    int wake_at = bytes < WAKE_BYTES ? (int)bytes : WAKE_BYTES;
-    if (wake_at != m->wake_at && (m->wake_at || wake_at > 1))
-        hp_sock_wake_at(m->fd, wake_at);
-    m->wake_at = wake_at;
-}
-
 int
 hp_medium_await(hp_medium *m, uint32_t n, uint32_t room)
 {
-    int ready = 0;
+    int ready = 0, wake_at = n < WAKE_BYTES ? (int)n : WAKE_BYTES;
     if (!m->shm) {
-        if (n)
-            set_wake(m, n);
+        if (n && wake_at != m->wake_at && (m->wake_at || wake_at > 1))
+            hp_sock_wake_at(m->fd, wake_at);
+        m->wake_at = n ? wake_at : m->wake_at;
         return 0;
     }
     if (n)
@@ -164,13 +146,6 @@ hp_medium_lost_size(const hp_medium *m, uint64_t now)
 
 enum { TICK_QUEUE = 4096 };
 
-static int
-is_stuffed(const hp_control *control, int fd)
-{
-    int queued = 0;
-    return hp_control_waits(control) || (ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > TICK_QUEUE);
-}
-
 int
 hp_control_add(hp_control *control, int fd, hp_frame_type type, const void *payload, size_t n)
 {
@@ -179,7 +154,10 @@ hp_control_add(hp_control *control, int fd, hp_frame_type type, const void *payl
         memmove(control->out, control->out + control->out_at, control->out_n);
         control->out_at = 0;
     }
-    if ((type == HP_TICK && is_stuffed(control, fd)) || (type == HP_CREDIT && control->out_n > HP_CONTROL_ROOM / 2) ||
+    int queued = 0;
+    if (type == HP_TICK && (hp_control_waits(control) || (ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > TICK_QUEUE)))
+        return 0;
+    if ((type == HP_CREDIT && control->out_n > HP_CONTROL_ROOM / 2) ||
         HP_CONTROL_ROOM - control->out_n < HP_COMMON_BYTES + n + 4)
         return 0;
     control->out_n += hp_frame_put_control(control->out + control->out_n, type, payload, n);

@@ -110,28 +110,28 @@ hp_secret_format(char out[HP_SECRET_TEXT], const hp_secret *secret)
     out[1] = '\0';
 }
 
-/* Reads from the start and leaves the offset alone. Returns how many bytes, at most READ_MAX, or -1. */
-static ssize_t
-read_start(int fd, char text[READ_MAX])
+/* Reads from the start and leaves the offset alone. Returns 0 with the reason as parse has it, or -1 with errno. */
+static int
+read_secret(hp_secret *secret, int fd, const char **reason)
 {
+    char text[READ_MAX];
     size_t have = 0;
-    while (have < READ_MAX) {
-        ssize_t got = pread(fd, text + have, READ_MAX - have, (off_t)have);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
+    ssize_t got = 1;
+    while (have < READ_MAX && got != 0) {
+        got = pread(fd, text + have, READ_MAX - have, (off_t)have);
+        if (got < 0 && errno != EINTR)
             return -1;
-        if (got == 0)
-            break;
-        have += (size_t)got;
+        have += got > 0 ? (size_t)got : 0;
     }
-    return (ssize_t)have;
+    *reason = parse(secret, text, have);
+    hp_wipe(text, sizeof(text));
+    return 0;
 }
 
 hoop_result
 hp_secret_from_fd(hp_secret *secret, int fd, hoop_error *error)
 {
-    char text[READ_MAX];
+    const char *reason;
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 && errno == EBADF)
         return hp_err_set(
@@ -147,12 +147,9 @@ hp_secret_from_fd(hp_secret *secret, int fd, hoop_error *error)
                           "launcher only; or unset it, or use HOOP_SECRET_FILE",
                           fd);
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* its seals prove that hooprun made it */
-    ssize_t n = read_start(fd, text);
-    if (n < 0)
+    if (read_secret(secret, fd, &reason) != 0)
         return hp_err_sys(error, HOOP_ERR_AUTH, errno, "cannot read the secret from descriptor %d (HOOP_SECRET_FD)",
                           fd);
-    const char *reason = parse(secret, text, (size_t)n);
-    hp_wipe(text, sizeof(text));
     if (!reason)
         return HOOP_SUCCESS;
     return hp_err_set(error, HOOP_ERR_AUTH,
@@ -201,15 +198,12 @@ check_file(int fd, const char *path, hoop_error *error)
 static hoop_result
 read_file(hp_secret *secret, int fd, const char *path, hoop_error *error)
 {
-    char text[READ_MAX];
+    const char *reason;
     hoop_result result = check_file(fd, path, error);
     if (result != HOOP_SUCCESS)
         return result;
-    ssize_t n = read_start(fd, text);
-    if (n < 0)
+    if (read_secret(secret, fd, &reason) != 0)
         return hp_err_sys(error, HOOP_ERR_AUTH, errno, "cannot read secret file %.100s", path);
-    const char *reason = parse(secret, text, (size_t)n);
-    hp_wipe(text, sizeof(text));
     if (!reason)
         return HOOP_SUCCESS;
     return hp_err_set(error, HOOP_ERR_AUTH,

@@ -50,17 +50,6 @@ typedef struct head {
 
 _Static_assert(sizeof(head) <= HEAD_BYTES, "the head fits");
 
-/*
- * The network that this process is in. Processes of one machine in different networks are taken for different hosts: where
- * one of these is cut off, memory would hide it.
- */
-static uint64_t
-own_network(void)
-{
-    struct stat st;
-    return stat("/proc/self/ns/net", &st) == 0 ? st.st_ino : 0;
-}
-
 static head
 head_of(const hp_hello *hello, uint32_t capacity, int directions)
 {
@@ -73,7 +62,12 @@ head_of(const hp_hello *hello, uint32_t capacity, int directions)
               .stripe = hello->stripe,
               .capacity = capacity,
               .directions = directions};
-    h.network = own_network();
+    /*
+     * Processes of one machine in different networks are taken for different hosts: where one of these is cut off, memory
+     * would hide it.
+     */
+    struct stat st;
+    h.network = stat("/proc/self/ns/net", &st) == 0 ? st.st_ino : 0;
     memcpy(h.job_id, hello->job_id, sizeof(h.job_id));
     return h;
 }

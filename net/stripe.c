@@ -153,18 +153,6 @@ aborted(hp_link *link, const hoop_error *cause)
     link->state = HP_LINK_ABORT;
 }
 
-/* The link's owner reads them from time to time. When the room is full, new heartbeats replace the older ones. */
-static void
-keep_heartbeats(hp_link *l, const uint8_t *heartbeats, size_t n)
-{
-    if (!l->heartbeats)
-        return;
-    if (l->heartbeats_n + n > HP_HEARTBEATS_ROOM)
-        l->heartbeats_n = 0;
-    memcpy(l->heartbeats + l->heartbeats_n, heartbeats, n);
-    l->heartbeats_n += n;
-}
-
 static void
 on_control(hp_stripe *s, int type, const uint8_t *payload, size_t n)
 {
@@ -179,7 +167,13 @@ on_control(hp_stripe *s, int type, const uint8_t *payload, size_t n)
     } else if (type == HP_WAKE && s->medium.shm) {
         /* this process is awake */
     } else if (type == HP_TICK && idle && n > 0 && n <= HP_HEARTBEATS_BYTES) {
-        keep_heartbeats(idle, payload, n);
+        if (!idle->heartbeats)
+            return;
+        /* The link's owner reads them from time to time. When the room is full, they replace the older ones. */
+        if (idle->heartbeats_n + n > HP_HEARTBEATS_ROOM)
+            idle->heartbeats_n = 0;
+        memcpy(idle->heartbeats + idle->heartbeats_n, payload, n);
+        idle->heartbeats_n += n;
     } else if (type == HP_CREDIT && idle && idle->owner && n == HP_CREDIT_BYTES) {
         if (idle->owner->credit(idle->owner->arg, payload, &idle->error) != HOOP_SUCCESS)
             fault(s);
@@ -432,30 +426,21 @@ send_once(hp_stripe *s)
     return 0;
 }
 
-static int
-move_out(hp_stripe *s)
-{
-    int moved = send_once(s);
-    if ((s->readable || s->out->polled || (s->in && s->medium.shm && may_read(s))) && !s->medium.eof)
-        moved |= take(s);
-    return moved;
-}
-
-static int
-move_in(hp_stripe *s)
-{
-    if (hp_control_waits(&s->control) && !s->blocked && (!s->in_body || s->medium.shm))
-        write_control(s);
-    return may_read(s) ? take(s) : 0;
-}
-
 int
 hp_stripe_move(hp_stripe *s, const hp_link *link)
 {
     if (s->medium.eof || s->medium.shut || link->state == HP_LINK_FAULT)
         return 0;
     hp_medium_awake(&s->medium);
-    return link == s->out ? move_out(s) : move_in(s);
+    if (link == s->in) {
+        if (hp_control_waits(&s->control) && !s->blocked && (!s->in_body || s->medium.shm))
+            write_control(s);
+        return may_read(s) ? take(s) : 0;
+    }
+    int moved = send_once(s);
+    if ((s->readable || s->out->polled || (s->in && s->medium.shm && may_read(s))) && !s->medium.eof)
+        moved |= take(s);
+    return moved;
 }
 
 void

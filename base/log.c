@@ -160,28 +160,17 @@ emit(int level, const char *text, unsigned dropped)
     inside = 0;
 }
 
-static log_class *
-class_find(const char *name)
-{
-    log_class *oldest = &classes[0];
-    for (size_t i = 0; i < CLASSES; i++) {
-        if (classes[i].name == name)
-            return &classes[i];
-        if (!classes[i].name || classes[i].since < oldest->since)
-            oldest = &classes[i];
-        if (!classes[i].name)
-            break;
-    }
-    *oldest = (log_class){.name = name};
-    return oldest;
-}
-
 /* Returns 1 if the line may be printed, with the number of *dropped ones; 0: too many this second. */
 static int
 class_admit(const char *name, unsigned *dropped)
 {
-    log_class *class = class_find(name);
+    log_class *class = &classes[0]; /* that of the name, or a free one, or the oldest */
     uint64_t now = hp_now();
+    for (size_t i = 0; i < CLASSES && class->name && class->name != name; i++)
+        if (!classes[i].name || classes[i].name == name || classes[i].since < class->since)
+            class = &classes[i];
+    if (class->name != name)
+        *class = (log_class){.name = name};
     if (now - class->since >= HP_SEC) {
         class->since = now;
         class->lines = 0;

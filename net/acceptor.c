@@ -197,7 +197,7 @@ receive(hp_acceptor *acceptor, hp_pending *pending, const hp_keys *keys, const h
     hp_candidates_add(&acceptor->candidates, candidate);
     watch(acceptor, &candidate->incoming, EPOLL_CTL_MOD, EPOLLIN);
     hp_handshake_accept(&candidate->handshake, keys, policy, nonce, candidate->incoming.deadline);
-    hp_handshake_trust_hello(&candidate->handshake);
+    candidate->handshake.hello_proven = 1;
     hp_handshake_feed(&candidate->handshake, pending->m1, sizeof(pending->m1), hp_alarm_time(&acceptor->alarm));
     pending->incoming.fd = -1;
     serve_candidate(acceptor, candidate);

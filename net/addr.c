@@ -215,20 +215,6 @@ from_sockaddr(hp_addr *addr, const struct sockaddr *any, socklen_t length)
     addr->length = length;
 }
 
-/* Those that lead elsewhere, if there are any: many hosts have their own name for a loopback address as well. */
-static int
-take_best(hp_addr *addr, int most, const struct addrinfo *found)
-{
-    int n = 0;
-    for (const struct addrinfo *one = found; one && n < most; one = one->ai_next) {
-        from_sockaddr(&addr[n], one->ai_addr, one->ai_addrlen);
-        n += !hp_addr_is_loopback(&addr[n]);
-    }
-    if (n == 0)
-        from_sockaddr(addr, found->ai_addr, found->ai_addrlen);
-    return n ? n : 1;
-}
-
 hoop_result
 hp_addr_find_all(hp_addr *addr, int most, int *n, const char *text, hp_loop *loop, uint64_t deadline, hoop_error *error)
 {
@@ -242,7 +228,16 @@ hp_addr_find_all(hp_addr *addr, int most, int *n, const char *text, hp_loop *loo
     int reason = look_up(host, loop, deadline, &found);
     if (reason != 0)
         return bad_host(host, reason, error);
-    *n = take_best(addr, most, found);
+    /* Those that lead elsewhere, if there are any: many hosts have their own name for a loopback address as well. */
+    *n = 0;
+    for (const struct addrinfo *one = found; one && *n < most; one = one->ai_next) {
+        from_sockaddr(&addr[*n], one->ai_addr, one->ai_addrlen);
+        *n += !hp_addr_is_loopback(&addr[*n]);
+    }
+    if (*n == 0) {
+        from_sockaddr(addr, found->ai_addr, found->ai_addrlen);
+        *n = 1;
+    }
     freeaddrinfo(found);
     for (int i = 0; i < *n; i++)
         hp_addr_set_port(&addr[i], (uint16_t)port);

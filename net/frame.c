@@ -156,24 +156,15 @@ other_call(const hp_frame *got, const hp_frame *want, int self, int peer, hoop_e
                       theirs, sequence, self, ours, as, hp_call_other_counts(&got->call, &want->call));
 }
 
-/*
- * Every frame has the checksum of its call. If both frames have the call itself, two different calls cannot pass by
- * chance.
- */
-static int
-same_call(const hp_frame *got, const hp_frame *want)
-{
-    return got->signature == want->signature &&
-           (!(got->flags & want->flags & HP_FRAME_CALL) || hp_call_equal(&got->call, &want->call));
-}
-
 hoop_result
 hp_frame_check(const hp_frame *got, const hp_frame *want, uint32_t payload, int self, int peer, hoop_error *error)
 {
     int same_ring = got->epoch == want->epoch && got->channel == want->channel;
-    int opens = (got->flags | want->flags) & HP_FRAME_CALL;
+    int opens = (got->flags | want->flags) & HP_FRAME_CALL, both = got->flags & want->flags & HP_FRAME_CALL;
+    /* The checksums of two calls may be equal by chance; if both frames have the call itself, different ones cannot pass. */
+    int same_call = got->signature == want->signature && (!both || hp_call_equal(&got->call, &want->call));
     hoop_result result;
-    if (same_ring && (!same_call(got, want) || (opens && got->sequence != want->sequence)))
+    if (same_ring && (!same_call || (opens && got->sequence != want->sequence)))
         result = other_call(got, want, self, peer, error);
     else if (same_ring && got->sequence == want->sequence && got->step == want->step &&
              hp_frame_payload(got) == payload && (got->flags & HP_FRAME_CALL) == (want->flags & HP_FRAME_CALL))

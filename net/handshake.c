@@ -304,12 +304,6 @@ hp_handshake_accept(hp_handshake *handshake, const hp_keys *keys, const hp_hands
     handshake->policy = *policy;
 }
 
-void
-hp_handshake_trust_hello(hp_handshake *handshake)
-{
-    handshake->hello_proven = 1;
-}
-
 size_t
 hp_handshake_want(const hp_handshake *handshake)
 {

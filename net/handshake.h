@@ -81,7 +81,7 @@ typedef struct hp_handshake_policy {
 typedef struct hp_handshake {
     hp_handshake_state state;
     int initiator;
-    int hello_proven;           /* responder: the owner has found M1's tag right */
+    int hello_proven; /* responder: the owner has found M1's tag right with the same keys, and says so before M1 is fed */
     const hp_keys *keys;        /* the owner keeps them until the end; NULL afterwards */
     hp_handshake_policy policy; /* responder only; copied */
     hp_hello hello;             /* the peer's (responder; proven from CONFIRM on) or ours (initiator) */
@@ -111,9 +111,6 @@ void hp_handshake_start(hp_handshake *handshake, const hp_keys *keys, const hp_h
 /* Responder. Awaits M1. */
 void hp_handshake_accept(hp_handshake *handshake, const hp_keys *keys, const hp_handshake_policy *policy,
                          const uint8_t nonce[32], uint64_t deadline);
-
-/* Responder, before M1 is fed: the owner has found M1's tag right with the same keys, so it is not computed again. */
-void hp_handshake_trust_hello(hp_handshake *handshake);
 
 /*
  * How many bytes the handshake wants next; 0: none. Never read more from the socket: what follows belongs to the

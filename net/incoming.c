@@ -73,16 +73,10 @@ hp_pending_pool_oldest(hp_pending_pool *pool)
     return found;
 }
 
-/* One host may use all addresses of an IPv6 network of 64 bits. */
-static int
-same_origin(const hp_addr *a, const hp_addr *b)
-{
-    if (a->u.any.sa_family != AF_INET6 || b->u.any.sa_family != AF_INET6)
-        return hp_addr_same_host(a, b);
-    return memcmp(&a->u.v6.sin6_addr, &b->u.v6.sin6_addr, 8) == 0;
-}
-
-/* The oldest connection of this address, if the address has its share already; else NULL. */
+/*
+ * The oldest connection of this address, if the address has its share already; else NULL. One host may use all addresses
+ * of an IPv6 network of 64 bits.
+ */
 static hp_pending *
 surplus(hp_pending_pool *pool, const hp_addr *peer)
 {
@@ -92,7 +86,10 @@ surplus(hp_pending_pool *pool, const hp_addr *peer)
         return NULL;
     for (size_t i = 0; i < HP_PENDING_MAX; i++) {
         hp_pending *pending = &pool->places[i];
-        if (pending->incoming.fd < 0 || !same_origin(&pending->incoming.peer, peer))
+        const hp_addr *one = &pending->incoming.peer;
+        int both6 = one->u.any.sa_family == AF_INET6 && peer->u.any.sa_family == AF_INET6;
+        if (pending->incoming.fd < 0 ||
+            !(both6 ? memcmp(&one->u.v6.sin6_addr, &peer->u.v6.sin6_addr, 8) == 0 : hp_addr_same_host(one, peer)))
             continue;
         found = older(found, pending);
         count++;
@@ -191,18 +188,6 @@ hp_candidates_expendable(const hp_candidates *candidates)
     return oldest;
 }
 
-/* The oldest that has not confirmed in time. */
-static hp_candidate *
-overdue(const hp_candidates *candidates, uint64_t now)
-{
-    hp_candidate *oldest = NULL;
-    for (hp_candidate *candidate = candidates->first; candidate; candidate = candidate->next)
-        if (candidate->handshake.state == HP_HANDSHAKE_CONFIRM && now >= candidate->greeted + CONFIRM_TIME &&
-            (!oldest || candidate->greeted <= oldest->greeted))
-            oldest = candidate;
-    return oldest;
-}
-
 int
 hp_candidates_room(const hp_candidates *candidates, int most, uint64_t now, hp_candidate **goes)
 {
@@ -210,8 +195,12 @@ hp_candidates_room(const hp_candidates *candidates, int most, uint64_t now, hp_c
     if (candidates->count < most)
         return 1;
     *goes = hp_candidates_expendable(candidates);
-    if (!*goes)
-        *goes = overdue(candidates, now);
+    if (*goes)
+        return 1;
+    for (hp_candidate *candidate = candidates->first; candidate; candidate = candidate->next)
+        if (candidate->handshake.state == HP_HANDSHAKE_CONFIRM && now >= candidate->greeted + CONFIRM_TIME &&
+            (!*goes || candidate->greeted <= (*goes)->greeted))
+            *goes = candidate;
     return *goes != NULL;
 }
 

@@ -120,9 +120,10 @@ hp_link_path(const hp_link *link)
 {
     hp_tcp_path all = {0};
     for (int k = 0; k < link->stripes; k++) {
-        if (!link->stripe[k])
+        const hp_medium *m = link->stripe[k] ? &link->stripe[k]->medium : NULL;
+        if (!m || m->shm)
             continue;
-        hp_tcp_path one = hp_medium_path(&link->stripe[k]->medium);
+        hp_tcp_path one = hp_tcp_path_of(m->fd, m->one_address);
         all.retransmits += one.retransmits;
         all.delivery_rate += one.delivery_rate;
         all.rtt_us = one.rtt_us > all.rtt_us ? one.rtt_us : all.rtt_us;
@@ -130,12 +131,22 @@ hp_link_path(const hp_link *link)
     return all;
 }
 
+static hp_tcp_look
+look(const hp_stripe *stripe)
+{
+    return !stripe || stripe->medium.eof || stripe->medium.shut ? (hp_tcp_look){0} : hp_tcp_look_at(stripe->medium.fd);
+}
+
 uint64_t
 hp_link_silence(hp_link *link, uint64_t now)
 {
     uint64_t longest = 0;
     for (int k = 0; k < link->stripes && link->state == HP_LINK_OPEN; k++) {
-        uint64_t silence = link->stripe[k] ? hp_medium_silence(&link->stripe[k]->medium, now) : 0;
+        hp_tcp_look seen = look(link->stripe[k]);
+        if (!link->stripe[k])
+            continue;
+        hp_tcp_silence_note(&link->stripe[k]->medium.silence, &seen, now);
+        uint64_t silence = hp_tcp_silence_lasts(&link->stripe[k]->medium.silence, now);
         longest = silence > longest ? silence : longest;
     }
     return longest;
@@ -144,18 +155,22 @@ hp_link_silence(hp_link *link, uint64_t now)
 uint32_t
 hp_link_lost_size(const hp_link *link, uint64_t now)
 {
-    uint32_t size = 0;
-    for (int k = 0; k < link->stripes && !size && link->state == HP_LINK_OPEN; k++)
-        size = link->stripe[k] ? hp_medium_lost_size(&link->stripe[k]->medium, now) : 0;
-    return size;
+    for (int k = 0; k < link->stripes && link->state == HP_LINK_OPEN; k++) {
+        hp_tcp_look seen = look(link->stripe[k]);
+        if (link->stripe[k] && hp_tcp_silence_may_be_size(&link->stripe[k]->medium.silence, &seen, now))
+            return seen.mss;
+    }
+    return 0;
 }
 
 int
 hp_link_is_heard(const hp_link *link, uint64_t within)
 {
-    for (int k = 0; k < link->stripes && link->state == HP_LINK_OPEN; k++)
-        if (link->stripe[k] && hp_medium_is_heard(&link->stripe[k]->medium, within))
+    for (int k = 0; k < link->stripes && link->state == HP_LINK_OPEN; k++) {
+        const hp_medium *m = link->stripe[k] ? &link->stripe[k]->medium : NULL;
+        if (m && !m->eof && !m->shut && hp_tcp_is_heard(m->fd, within))
             return 1;
+    }
     return 0;
 }
 
@@ -232,17 +247,23 @@ hp_link_arm(hp_link *link)
             hp_stripe_arm(link->stripe[k]);
 }
 
+/* The last word to the peer. */
+static void
+end(hp_link *link, int type, const void *payload, size_t n)
+{
+    for (int k = 0; k < link->stripes; k++) {
+        if (!link->stripe[k])
+            continue;
+        hp_stripe_send_control(link->stripe[k], type, payload, n);
+        hp_stripe_shut(link->stripe[k]);
+    }
+}
+
 void
 hp_link_stop(hp_link *link, const hoop_error *cause)
 {
     uint8_t payload[HP_ABORT_BYTES];
-    size_t n = hp_abort_put(payload, cause);
-    for (int k = 0; k < link->stripes; k++) {
-        if (!link->stripe[k])
-            continue;
-        hp_stripe_send_control(link->stripe[k], HP_ABORT, payload, n);
-        hp_stripe_shut(link->stripe[k]);
-    }
+    end(link, HP_ABORT, payload, hp_abort_put(payload, cause));
     if (link->state <= HP_LINK_LEFT)
         link->state = HP_LINK_ABORT;
 }
@@ -250,12 +271,7 @@ hp_link_stop(hp_link *link, const hoop_error *cause)
 void
 hp_link_leave(hp_link *link)
 {
-    for (int k = 0; k < link->stripes; k++) {
-        if (!link->stripe[k])
-            continue;
-        hp_stripe_send_control(link->stripe[k], HP_LEAVE, NULL, 0);
-        hp_stripe_shut(link->stripe[k]);
-    }
+    end(link, HP_LEAVE, NULL, 0);
 }
 
 int

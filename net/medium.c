@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <linux/sockios.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -78,7 +79,7 @@ hp_medium_await(hp_medium *m, uint32_t n, uint32_t room)
     int ready = 0, wake_at = n < WAKE_BYTES ? (int)n : WAKE_BYTES;
     if (!m->shm) {
         if (n && wake_at != m->wake_at && (m->wake_at || wake_at > 1))
-            hp_sock_wake_at(m->fd, wake_at);
+            (void)setsockopt(m->fd, SOL_SOCKET, SO_RCVLOWAT, &wake_at, sizeof(wake_at));
         m->wake_at = n ? wake_at : m->wake_at;
         return 0;
     }
@@ -100,46 +101,12 @@ hp_medium_awake(hp_medium *m)
     m->asked_wake = 0;
 }
 
-/* --- the connection --- */
-
 void
 hp_medium_delay_acks(const hp_medium *m)
 {
+    int off = 0;
     if (m->one_address && !m->shm)
-        hp_sock_delay_acks(m->fd);
-}
-
-hp_tcp_path
-hp_medium_path(const hp_medium *m)
-{
-    return m->shm ? (hp_tcp_path){0} : hp_tcp_path_of(m->fd, m->one_address);
-}
-
-static hp_tcp_look
-look(const hp_medium *m)
-{
-    return m->eof || m->shut ? (hp_tcp_look){0} : hp_tcp_look_at(m->fd);
-}
-
-uint64_t
-hp_medium_silence(hp_medium *m, uint64_t now)
-{
-    hp_tcp_look seen = look(m);
-    hp_tcp_silence_note(&m->silence, &seen, now);
-    return hp_tcp_silence_lasts(&m->silence, now);
-}
-
-int
-hp_medium_is_heard(const hp_medium *m, uint64_t within)
-{
-    return !m->eof && !m->shut && hp_tcp_is_heard(m->fd, within);
-}
-
-uint32_t
-hp_medium_lost_size(const hp_medium *m, uint64_t now)
-{
-    hp_tcp_look seen = look(m);
-    return hp_tcp_silence_may_be_size(&m->silence, &seen, now) ? seen.mss : 0;
+        (void)setsockopt(m->fd, IPPROTO_TCP, TCP_QUICKACK, &off, sizeof(off));
 }
 
 /* --- control frames --- */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * medium: what carries the bytes of a stripe: its TCP connection, or memory beside that (shm.h), and a queue of control
- * frames, which take the connection. Writes and reads are as sendmsg and recvmsg on a socket that does not block. Its
- * measures are of the connection.
+ * frames, which take the connection. Writes and reads are as sendmsg and recvmsg on a socket that does not block.
  */
 #ifndef HP_MEDIUM_H
 #define HP_MEDIUM_H
@@ -43,15 +42,10 @@ void hp_medium_awake(hp_medium *medium);
 
 /*
  * After a pause the kernel acknowledges each small frame by a segment of its own, for ever: on one host that takes a tenth
- * of a small operation. Between hosts this is left as it is: it costs little there, and shows the round trip.
+ * of a small operation. Now it acknowledges every second segment, or late (RFC 1122 4.2.3.2), until it changes that itself.
+ * Between hosts this is left as it is: it costs little there, and shows the round trip.
  */
 void hp_medium_delay_acks(const hp_medium *medium);
-
-/* As hp_link_path, hp_link_silence, hp_link_is_heard, hp_link_lost_size. */
-hp_tcp_path hp_medium_path(const hp_medium *medium);
-uint64_t hp_medium_silence(hp_medium *medium, uint64_t now);
-int hp_medium_is_heard(const hp_medium *medium, uint64_t within);
-uint32_t hp_medium_lost_size(const hp_medium *medium, uint64_t now);
 
 /* --- control frames --- */
 

@@ -25,19 +25,17 @@ static const hp_received nothing = {.event = HP_EVENT_NONE}, fault = {.event = H
 
 /* --- where the next bytes go --- */
 
-/* The size of the head; as long as its type is not known, that of the head that the post lets expect. */
-static size_t
-head_size(const hp_receiver *r, const hp_post *post)
-{
-    if (r->head_at < HP_COMMON_BYTES)
-        return post ? hp_frame_head(post->frame.flags) : r->first_read;
-    return r->frame.type == HP_DATA ? hp_frame_head(r->frame.flags) : HP_COMMON_BYTES + r->frame.length;
-}
-
+/* Of the head; as long as its type is not known, of the head that the post lets expect. */
 static size_t
 head_left(const hp_receiver *r, const hp_post *post)
 {
-    size_t size = r->in_body ? 0 : head_size(r, post);
+    size_t size = 0;
+    if (r->in_body)
+        return 0;
+    if (r->head_at < HP_COMMON_BYTES)
+        size = post ? hp_frame_head(post->frame.flags) : r->first_read;
+    else
+        size = r->frame.type == HP_DATA ? hp_frame_head(r->frame.flags) : HP_COMMON_BYTES + r->frame.length;
     return size > r->head_at ? size - r->head_at : 0;
 }
 
@@ -68,21 +66,6 @@ hp_receiver_places(hp_receiver *r, const hp_post *post, struct iovec *places)
 }
 
 /* --- what has come --- */
-
-/*
- * Where the head is longer than the post let expect, its end was read into the post's body. It is copied back; the rest
- * of the body never moves, because such a frame is refused.
- */
-static uint32_t
-pull_back(hp_receiver *r, const hp_post *post, uint32_t spilled)
-{
-    size_t missing = head_left(r, post);
-    uint32_t n = spilled < missing ? spilled : (uint32_t)missing;
-    if (n > 0)
-        hp_iov_copy(&post->body, n, r->head + r->head_at);
-    r->head_at += n;
-    return n;
-}
 
 /* Its length was checked with its first bytes: it fits. */
 static hp_received
@@ -156,7 +139,15 @@ hp_receiver_take(hp_receiver *r, const hp_post *post, size_t n, hoop_error *erro
         return nothing;
     if (!known && hp_frame_get_common(&r->frame, r->head, error) != HOOP_SUCCESS)
         return fault;
-    spilled -= pull_back(r, post, spilled);
+    /*
+     * Where the head is longer than the post let expect, its end was read into the post's body. It is copied back; the rest
+     * of the body never moves, because such a frame is refused.
+     */
+    size_t missing = head_left(r, post), back = spilled < missing ? spilled : missing;
+    if (back > 0)
+        hp_iov_copy(&post->body, (uint32_t)back, r->head + r->head_at);
+    r->head_at += back;
+    spilled -= (uint32_t)back;
     return r->frame.type == HP_DATA ? take_head(r, post, spilled, error) : take_control(r, error);
 }
 

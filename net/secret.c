@@ -158,26 +158,12 @@ hp_secret_from_fd(hp_secret *secret, int fd, hoop_error *error)
                       fd, reason);
 }
 
-static hoop_result
-refuse_open(const char *path, int number, hoop_error *error)
-{
-    if (number == ELOOP)
-        return hp_err_set(error, HOOP_ERR_AUTH,
-                          "secret file %.100s is a symbolic link: name the file itself in HOOP_SECRET_FILE", path);
-    if (number == ENOENT)
-        return hp_err_set(error, HOOP_ERR_AUTH,
-                          "secret file %.100s does not exist: check HOOP_SECRET_FILE, or make it with "
-                          "`hoop-rendezvous --new-secret FILE`",
-                          path);
-    return hp_err_sys(error, HOOP_ERR_AUTH, number,
-                      "cannot open secret file %.100s (HOOP_SECRET_FILE; it must be readable by you)", path);
-}
-
 /* A secret that other users can read or change is refused. */
 static hoop_result
-check_file(int fd, const char *path, hoop_error *error)
+read_file(hp_secret *secret, int fd, const char *path, hoop_error *error)
 {
     struct stat st;
+    const char *reason;
     if (fstat(fd, &st) != 0)
         return hp_err_sys(error, HOOP_ERR_AUTH, errno, "cannot look at secret file %.100s", path);
     if (!S_ISREG(st.st_mode))
@@ -192,16 +178,6 @@ check_file(int fd, const char *path, hoop_error *error)
                           "secret file %.100s may be used by others (mode %04o): run `chmod 600` on it, and make a new "
                           "secret if others may have read it",
                           path, (unsigned)st.st_mode & 07777);
-    return HOOP_SUCCESS;
-}
-
-static hoop_result
-read_file(hp_secret *secret, int fd, const char *path, hoop_error *error)
-{
-    const char *reason;
-    hoop_result result = check_file(fd, path, error);
-    if (result != HOOP_SUCCESS)
-        return result;
     if (read_secret(secret, fd, &reason) != 0)
         return hp_err_sys(error, HOOP_ERR_AUTH, errno, "cannot read secret file %.100s", path);
     if (!reason)
@@ -217,8 +193,17 @@ hp_secret_from_file(hp_secret *secret, const char *path, hoop_error *error)
 {
     /* O_NONBLOCK: opening a FIFO of that name must not block. */
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 && errno == ELOOP)
+        return hp_err_set(error, HOOP_ERR_AUTH,
+                          "secret file %.100s is a symbolic link: name the file itself in HOOP_SECRET_FILE", path);
+    if (fd < 0 && errno == ENOENT)
+        return hp_err_set(error, HOOP_ERR_AUTH,
+                          "secret file %.100s does not exist: check HOOP_SECRET_FILE, or make it with "
+                          "`hoop-rendezvous --new-secret FILE`",
+                          path);
     if (fd < 0)
-        return refuse_open(path, errno, error);
+        return hp_err_sys(error, HOOP_ERR_AUTH, errno,
+                          "cannot open secret file %.100s (HOOP_SECRET_FILE; it must be readable by you)", path);
     hoop_result result = read_file(secret, fd, path, error);
     close(fd);
     return result;

@@ -74,18 +74,6 @@ hp_sock_set_congestion(int fd, const hp_sock_options *options)
 }
 
 void
-hp_sock_wake_at(int fd, int bytes)
-{
-    set(fd, SOL_SOCKET, SO_RCVLOWAT, bytes);
-}
-
-void
-hp_sock_delay_acks(int fd)
-{
-    set(fd, IPPROTO_TCP, TCP_QUICKACK, 0);
-}
-
-void
 hp_sock_await_peer(int fd, uint64_t peer_timeout, const hp_keepalive *wish)
 {
     static const hp_keepalive none;
@@ -297,26 +285,6 @@ hp_ports_parse(hp_ports *ports, const char *text, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
-static void
-explain_used_up(const hp_ports *ports, const hp_addr *addr, int number, hoop_error *error)
-{
-    char host[HP_ADDR_TEXT];
-    int count = ports->last - ports->first + 1;
-    if (number == EACCES)
-        hp_err_set(error, HOOP_ERR_SYSTEM,
-                   "this user is not allowed to listen on any port of HOOP_PORT_RANGE=%u-%u: use ports above 1023",
-                   ports->first, ports->last);
-    else
-        hp_err_set(
-            error, HOOP_ERR_SYSTEM,
-            "%s of HOOP_PORT_RANGE=%u-%u %s in use on %s; every process of a host takes one port, and so does the "
-            "rendezvous server: give a larger range",
-            count > 1 ? "all ports" : "the one port", ports->first, ports->last, count > 1 ? "are" : "is",
-            hp_addr_host(addr, host));
-    if (error)
-        error->sys_errno = number;
-}
-
 int
 hp_ports_listen(const hp_ports *ports, const hp_addr *addr, int backlog, hoop_error *error)
 {
@@ -338,7 +306,21 @@ hp_ports_listen(const hp_ports *ports, const hp_addr *addr, int backlog, hoop_er
             return -1;
         }
     }
-    explain_used_up(ports, addr, number, error);
+    char host[HP_ADDR_TEXT];
+    int several = ports->last > ports->first;
+    if (number == EACCES)
+        hp_err_set(error, HOOP_ERR_SYSTEM,
+                   "this user is not allowed to listen on any port of HOOP_PORT_RANGE=%u-%u: use ports above 1023",
+                   ports->first, ports->last);
+    else
+        hp_err_set(
+            error, HOOP_ERR_SYSTEM,
+            "%s of HOOP_PORT_RANGE=%u-%u %s in use on %s; every process of a host takes one port, and so does the "
+            "rendezvous server: give a larger range",
+            several ? "all ports" : "the one port", ports->first, ports->last, several ? "are" : "is",
+            hp_addr_host(addr, host));
+    if (error)
+        error->sys_errno = number;
     return -1;
 }
 

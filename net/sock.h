@@ -25,9 +25,7 @@ int hp_sock_listen(const hp_addr *addr, int backlog, hoop_error *error); /* port
 int hp_sock_connect(const hp_addr *addr, const hp_addr *from, const hp_sock_options *options, hoop_error *error);
 int hp_sock_connected(int fd, hoop_error *error); /* once the socket is writable: 1 connected, -1 failed */
 int hp_sock_accept(int listener, hp_addr *peer);  /* -1 with errno, also EAGAIN */
-void hp_sock_wake_at(int fd, int bytes); /* SO_RCVLOWAT: a sleeping thread is woken when so many bytes are readable */
-/* The receiver acknowledges every second segment, or late (RFC 1122 4.2.3.2), until the kernel changes that itself. */
-void hp_sock_delay_acks(int fd);
+
 int hp_sock_has_one_address(int fd); /* both ends of a connection have the same: they are on one host */
 /* How long the connection survives that the other host is away. wish: NULL: none. */
 void hp_sock_await_peer(int fd, uint64_t peer_timeout, const hp_keepalive *wish);

@@ -329,22 +329,6 @@ write_post(hp_stripe *s, hp_post *post)
 
 /* --- receiving --- */
 
-static void
-received(hp_stripe *s, hp_post *post, const hp_received *got)
-{
-    add_bytes(s->in, got->bytes);
-    if (got->event == HP_EVENT_FAULT)
-        fault(s);
-    if (got->event == HP_EVENT_CONTROL)
-        on_control(s, got->type, got->payload, got->payload_n);
-    if (got->event != HP_EVENT_POST)
-        return;
-    post->done = 1;
-    s->next_in += (uint64_t)s->in->stripes;
-    if (s->next_in / (uint64_t)s->in->stripes % DELAY_ACKS_EVERY == 0)
-        hp_medium_delay_acks(&s->medium);
-}
-
 /* Takes what one read brings. Returns 1 if something moved. */
 static int
 receive_once(hp_stripe *s)
@@ -367,7 +351,17 @@ receive_once(hp_stripe *s)
     s->heard = 1;
     wake_peer(s);
     hp_received what = hp_receiver_take(&s->receiver, post, (size_t)got, &s->in->error);
-    received(s, post, &what);
+    add_bytes(s->in, what.bytes);
+    if (what.event == HP_EVENT_FAULT)
+        fault(s);
+    if (what.event == HP_EVENT_CONTROL)
+        on_control(s, what.type, what.payload, what.payload_n);
+    if (what.event != HP_EVENT_POST)
+        return 1;
+    post->done = 1;
+    s->next_in += (uint64_t)s->in->stripes;
+    if (s->next_in / (uint64_t)s->in->stripes % DELAY_ACKS_EVERY == 0)
+        hp_medium_delay_acks(&s->medium);
     return 1;
 }
 

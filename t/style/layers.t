@@ -115,7 +115,7 @@ downward net link stripe medium shm receiver post acceptor incoming race dial ha
     secret auth frame sock interface addr tcp loop socket
 downward gpu gpu host cuda cuda_stream_sync cuda_queue cuda_bounce cuda_launch cuda_memtype cuda_context \
     cuda_internal cuda_driver kernels kernel_types cuda_kernel \
-    reduce reduce_plain reduce_avx2 reduce_avx512 reduce_loops arith codec device
+    reduce_plain reduce_avx2 reduce_avx512 reduce_loops arith codec device
 downward rendezvous server inquiry job_keys table rank_row lookout job admission absence notes job_watch hold_up wait_chain whereabouts job_state rings summary columns comeback roster departure join_group straggler history stall_warning disagreement refused_call ring_names link_loss ping blame ring_order \
     events client membership registration resend clock_question control_conn message clock_offset lateness
 downward lib hoop bootstrap wait collective serve sendrecv alltoallv message_call on_stream group_call group entry leave join attend progress spin \

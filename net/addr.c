@@ -210,9 +210,8 @@ bad_host(const char *host, int reason, hoop_error *error)
 static void
 from_sockaddr(hp_addr *addr, const struct sockaddr *any, socklen_t length)
 {
-    memset(addr, 0, sizeof(*addr));
+    *addr = (hp_addr){.length = length};
     memcpy(&addr->u, any, length);
-    addr->length = length;
 }
 
 hoop_result

@@ -195,10 +195,7 @@ is_short_for_long(hp_dial *dial, const hoop_error *error)
 static void
 note_absence(hp_dial *dial, int absent)
 {
-    if (!absent)
-        dial->absent = 0;
-    else if (!dial->absent)
-        dial->absent = hp_loop_now(dial->loop);
+    dial->absent = !absent ? 0 : dial->absent ? dial->absent : hp_loop_now(dial->loop);
 }
 
 /*
@@ -287,13 +284,21 @@ on_lost(hp_dial *dial, int number)
 }
 
 /*
- * The peer is proven and refuses the connection. What fills it may just be leaving, connections of communicators that
- * were destroyed for instance, so only one that stays full refuses.
+ * The peer is proven and refuses the connection, perhaps for now only. What fills it may just be leaving, connections of
+ * communicators that were destroyed for instance, so only one that stays full refuses.
  */
 static void
 on_refusal(hp_dial *dial)
 {
     uint16_t status = dial->handshake.status;
+    uint64_t now = hp_loop_now(dial->loop);
+    dial->full = status != HP_FULL ? 0 : dial->full ? dial->full : now;
+    if (status == HP_LATE || status == HP_BUSY || (status == HP_FULL && now - dial->full < FULL_TIME)) {
+        dial->foreign = 0;
+        note_absence(dial, status == HP_LATE);
+        try_later(dial, status == HP_BUSY ? BUSY : WAITS, hp_status_text(status));
+        return;
+    }
     char me[48] = "this rank";
     hp_dial_result result = {.fd = -1, .status = status, .epoch = dial->handshake.epoch};
     const char *advice = "";
@@ -312,16 +317,6 @@ on_refusal(hp_dial *dial)
     }
     hp_err_set(&result.error, code, "%s refuses %s: %s%s", dial->what, me, hp_status_text(status), advice);
     finish(dial, &result);
-}
-
-/* Whether the peer's refusal is one for now. */
-static int
-must_wait(hp_dial *dial, uint16_t status)
-{
-    uint64_t now = hp_loop_now(dial->loop);
-    if (status != HP_FULL || !dial->full)
-        dial->full = status == HP_FULL ? now : 0;
-    return status == HP_LATE || status == HP_BUSY || (status == HP_FULL && now - dial->full < FULL_TIME);
 }
 
 static void
@@ -343,12 +338,8 @@ on_end(hp_dial *dial)
         fail(dial, HOOP_ERR_VERSION,
              "%s speaks version %u of hoop's protocol, this rank version %s; install one release of hoop everywhere",
              dial->what, handshake->version, ours);
-    } else if (handshake->state == HP_HANDSHAKE_REFUSED && !must_wait(dial, handshake->status)) {
-        on_refusal(dial);
     } else if (handshake->state == HP_HANDSHAKE_REFUSED) {
-        dial->foreign = 0;
-        note_absence(dial, handshake->status == HP_LATE);
-        try_later(dial, handshake->status == HP_BUSY ? BUSY : WAITS, hp_status_text(handshake->status));
+        on_refusal(dial);
     } else { /* another program, or a peer that has found this rank's HELLO right and then errs */
         char where[HP_ADDR_TEXT], why[128];
         snprintf(why, sizeof(why), "the answer there is not from this job: %s", handshake->why);

@@ -147,10 +147,8 @@ hp_candidate_new(const hp_incoming *incoming, const hp_keys *keys, int expendabl
     hp_candidate *candidate = hp_alloc(1, sizeof(*candidate));
     if (!candidate)
         return NULL;
-    candidate->incoming = *incoming;
+    *candidate = (hp_candidate){.incoming = *incoming, .greeted = hp_now(), .expendable = expendable};
     candidate->incoming.is_candidate = 1;
-    candidate->greeted = hp_now();
-    candidate->expendable = expendable;
     candidate->keys = hp_keys_hold(keys);
     return candidate;
 }

@@ -56,8 +56,7 @@ usable(const struct ifaddrs *entry, hp_addr *addr)
     int family = entry->ifa_addr->sa_family;
     if (family != AF_INET && family != AF_INET6)
         return 0;
-    memset(addr, 0, sizeof(*addr));
-    addr->length = family == AF_INET ? sizeof(addr->u.v4) : sizeof(addr->u.v6);
+    *addr = (hp_addr){.length = family == AF_INET ? sizeof(addr->u.v4) : sizeof(addr->u.v6)};
     memcpy(&addr->u, entry->ifa_addr, addr->length);
     hp_addr_set_port(addr, 0);
     return 1;

@@ -223,8 +223,7 @@ hp_sock_connected(int fd, hoop_error *error)
 int
 hp_sock_accept(int listener, hp_addr *peer)
 {
-    memset(peer, 0, sizeof(*peer));
-    peer->length = sizeof(peer->u);
+    *peer = (hp_addr){.length = sizeof(peer->u)};
     int fd = hp_socket_accept(listener, &peer->u.any, &peer->length);
     if (fd >= 0)
         hp_addr_unmap(peer);
@@ -241,8 +240,7 @@ hp_sock_spare(int newest)
 hoop_result
 hp_sock_name(int fd, hp_addr *local, hoop_error *error)
 {
-    memset(local, 0, sizeof(*local));
-    local->length = sizeof(local->u);
+    *local = (hp_addr){.length = sizeof(local->u)};
     if (getsockname(fd, &local->u.any, &local->length) == 0)
         return HOOP_SUCCESS;
     local->length = 0;

@@ -273,19 +273,6 @@ hp_stripe_send_control(hp_stripe *s, int type, const void *payload, size_t n)
 
 /* --- sending --- */
 
-static void
-load_head(hp_stripe *s, hp_post *post)
-{
-    if (post->frame.flags & HP_FRAME_PAYLOAD_CRC)
-        post->frame.payload_crc = hp_iov_crc(&post->body, post->bytes);
-    s->head_n = hp_frame_put_data(s->head, &post->frame, post->bytes);
-    if (hp_post_is_small(post) && post->bytes > 0)
-        memcpy(s->head + s->head_n, post->body.data, post->bytes);
-    s->head_at = 0;
-    s->body_at = 0;
-    s->in_body = 1;
-}
-
 /* Payload has moved. */
 static inline void
 add_bytes(hp_link *link, uint64_t bytes)
@@ -400,8 +387,16 @@ send_once(hp_stripe *s)
         write_control(s);
     if (!post || !may_send(s) || (s->blocked && --s->blocked > 0))
         return 0;
-    if (!s->in_body)
-        load_head(s, post);
+    if (!s->in_body) {
+        if (post->frame.flags & HP_FRAME_PAYLOAD_CRC)
+            post->frame.payload_crc = hp_iov_crc(&post->body, post->bytes);
+        s->head_n = hp_frame_put_data(s->head, &post->frame, post->bytes);
+        if (hp_post_is_small(post) && post->bytes > 0)
+            memcpy(s->head + s->head_n, post->body.data, post->bytes);
+        s->head_at = 0;
+        s->body_at = 0;
+        s->in_body = 1;
+    }
     n = write_post(s, post);
     int number = errno;
     if (n >= 0) {

@@ -12,21 +12,6 @@
 
 enum { SMALL = 4096, BIG = 1 << 20 };
 
-/* Moves what is held to the front of new memory of `room` bytes. */
-static int
-move(hp_buffer *buffer, size_t room)
-{
-    uint8_t *memory = malloc(room);
-    size_t size = hp_buffer_size(buffer);
-    if (!memory)
-        return -1;
-    if (size != 0)
-        memcpy(memory, hp_buffer_first(buffer), size);
-    hp_buffer_free(buffer);
-    *buffer = (hp_buffer){.memory = memory, .tail = size, .room = room};
-    return 0;
-}
-
 uint8_t *
 hp_buffer_room(hp_buffer *buffer, size_t n)
 {
@@ -37,7 +22,14 @@ hp_buffer_room(hp_buffer *buffer, size_t n)
         return NULL;
     while (room - size < n || room / 2 < size)
         room *= 2;
-    return move(buffer, room) < 0 ? NULL : buffer->memory + buffer->tail;
+    uint8_t *memory = malloc(room);
+    if (!memory)
+        return NULL;
+    if (size != 0)
+        memcpy(memory, hp_buffer_first(buffer), size);
+    hp_buffer_free(buffer);
+    *buffer = (hp_buffer){.memory = memory, .tail = size, .room = room};
+    return memory + size;
 }
 
 void

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * call: the collective that a rank called, which all other ranks must have called too. It is in the first frame of
- * every operation on every link, and can be printed, so that an error shows both calls.
+ * call: the collective that a rank called, which all other ranks must have called too, the names that programs give such
+ * calls, and what a call waits for. It is in the first frame of every operation on every link, and can be printed, so that
+ * an error shows both calls.
  */
 #ifndef HP_CALL_H
 #define HP_CALL_H
@@ -65,5 +66,49 @@ const char *hp_call_print(const hp_call *call, char *out, size_t size);
  * float32, sum)", and "operation 17" if nothing is known of it (kind 0). Returns out.
  */
 const char *hp_call_print_operation(const hp_call *call, uint64_t sequence, char *out, size_t size);
+
+/* --- names of calls --- */
+
+enum {
+    HP_CALL_NAMES = 64,    /* at most */
+    HP_CALL_NAME_TEXT = 32 /* room for one, and the end of the string */
+};
+
+/*
+ * Names that a program gives its calls (hoop_comm_set_call_name), each kept once, with a number from 1. A name that is
+ * there stays where it is, so that a call may point to it. All zero at the start.
+ */
+typedef struct hp_call_names {
+    int count;
+    char text[HP_CALL_NAMES][HP_CALL_NAME_TEXT];
+} hp_call_names;
+
+/* The number of a name of at most HP_CALL_NAME_TEXT - 1 bytes, which is added if it is new; 0: there is no room for it. */
+int hp_call_names_add(hp_call_names *names, const char *name);
+const char *hp_call_names_get(const hp_call_names *names, int number);  /* NULL: there is none */
+int hp_call_names_number(const hp_call_names *names, const char *name); /* of one that get has returned; 0 for NULL */
+
+/* --- waits --- */
+
+/* What an operation or a message waits for. The numbers are in flight recorders, and less one in control frames. */
+typedef enum hp_wait {
+    HP_WAIT_NONE,   /* for nothing, or it is not known */
+    HP_WAIT_PEER,   /* data of a rank */
+    HP_WAIT_LINK,   /* a rank has to take data */
+    HP_WAIT_STREAM, /* the program's stream has not reached it */
+    HP_WAIT_DEVICE, /* a reduction or a copy on this rank */
+    HP_WAITS
+} hp_wait;
+
+typedef struct hp_awaited {
+    hp_wait what;
+    int rank; /* of PEER and LINK; -1: none, any, or not known */
+} hp_awaited;
+
+static inline int
+hp_wait_is_for_rank(hp_wait what)
+{
+    return what == HP_WAIT_PEER || what == HP_WAIT_LINK;
+}
 
 #endif

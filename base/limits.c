@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* limits: see limits.h. */
+/* limits: see limits.h. A machine with more processors than a cpu_set_t holds counts as a whole. */
 #include "base/limits.h"
 
+#include "base/wire.h"
+
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
+#include <unistd.h>
 
 int
 hp_limits_descriptors(void)
@@ -35,4 +40,67 @@ hp_limits_raise_descriptors(struct rlimit *before)
     if (before)
         *before = limit;
     return 1;
+}
+
+static int
+mask(cpu_set_t *set)
+{
+    CPU_ZERO(set);
+    return sched_getaffinity(0, sizeof(*set), set) == 0;
+}
+
+int
+hp_processors_count(void)
+{
+    cpu_set_t set;
+    long online = mask(&set) ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 1 ? (int)online : 1;
+}
+
+uint32_t
+hp_processors_id(void)
+{
+    cpu_set_t set;
+    return mask(&set) ? hp_crc32c(&set, sizeof(set)) : 0;
+}
+
+void
+hp_spare_hold(hp_spare *spare)
+{
+    if (spare->fd < 0)
+        spare->fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+int
+hp_spare_give(hp_spare *spare, uint64_t now)
+{
+    if (spare->fd < 0)
+        return 0;
+    close(spare->fd);
+    spare->fd = -1;
+    if (!spare->since)
+        spare->since = now;
+    return 1;
+}
+
+int
+hp_spare_is_short(int number)
+{
+    return number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS;
+}
+
+void
+hp_spare_was_enough(hp_spare *spare)
+{
+    if (spare->fd >= 0)
+        spare->since = 0;
+}
+
+uint64_t
+hp_spare_lacking(hp_spare *spare, uint64_t now)
+{
+    hp_spare_hold(spare);
+    if (spare->fd >= 0 || !spare->since)
+        return 0;
+    return now > spare->since ? now - spare->since : 1;
 }

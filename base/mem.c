@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* mem: see mem.h. The caller owns the memory, and frees heap memory with free(), pages with hp_pages_free(). */
+/* mem: see mem.h. */
 #include "base/mem.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 void *
 hp_alloc(size_t count, size_t size)
 {
-    size_t bytes;
-    if (!hp_mul(count, size, &bytes))
-        return NULL;
-    return calloc(1, bytes ? bytes : 1); /* calloc(1, 0) may return NULL, which callers take for out of memory */
+    return calloc(count ? count : 1, size ? size : 1); /* 0 bytes may be NULL, which callers take for out of memory */
 }
 
 char *
@@ -67,4 +67,99 @@ hp_wipe(void *bytes, size_t length)
 {
     if (length != 0)
         explicit_bzero(bytes, length);
+}
+
+/* --- for keys --- */
+
+/*
+ * A list of pages, each with a head and rooms of one size; a bit marks a room as taken. There is no mutex, because after a
+ * fork in another thread the child would find it locked. A page that has come through a fork has a zeroed head, and is
+ * skipped. Pages are never freed: there are as many as the most keys at a time needed.
+ */
+enum { ROOMS_MAX = 64 }; /* of a page, with its head */
+
+typedef struct page {
+    uint64_t alive;         /* 0 after a fork */
+    _Atomic uint64_t taken; /* a bit for each room; the head's is always set */
+    struct page *next;
+} page;
+
+static _Atomic(page *) pages;
+
+static size_t
+page_size(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static unsigned
+rooms(void)
+{
+    size_t n = page_size() / HP_SECMEM_MOST;
+    return n < ROOMS_MAX ? (unsigned)n : ROOMS_MAX;
+}
+
+/* A protection that the kernel refuses or does not know is left out: a limit on locked memory is no reason to fail. */
+static page *
+new_page(void)
+{
+    size_t size = page_size();
+    page *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    (void)madvise(p, size, MADV_DONTDUMP);
+    (void)madvise(p, size, MADV_WIPEONFORK);
+    (void)mlock(p, size);
+    p->alive = 1;
+    return p;
+}
+
+/* Takes a free room of the page; NULL: there is none. */
+static void *
+take_room(page *p)
+{
+    uint64_t taken = atomic_load(&p->taken);
+    for (unsigned room = 1; room < rooms(); room++)
+        while (!(taken >> room & 1))
+            if (atomic_compare_exchange_weak(&p->taken, &taken, taken | UINT64_C(1) << room))
+                return (uint8_t *)p + (size_t)room * HP_SECMEM_MOST;
+    return NULL;
+}
+
+void *
+hp_secmem_new(size_t bytes)
+{
+    page *first = atomic_load(&pages), *fresh;
+    void *room = NULL;
+    if (bytes > HP_SECMEM_MOST)
+        return NULL;
+    for (page *p = first; p && p->alive && !room; p = p->next)
+        room = take_room(p);
+    if (room)
+        return room;
+    fresh = new_page();
+    if (!fresh)
+        return NULL;
+    room = take_room(fresh);
+    do
+        fresh->next = first && first->alive ? first : NULL;
+    while (!atomic_compare_exchange_weak(&pages, &first, fresh));
+    return room;
+}
+
+void
+hp_secmem_free(void *memory)
+{
+    if (!memory)
+        return;
+    size_t at = (uintptr_t)memory % page_size();
+    page *p = (page *)((uint8_t *)memory - at);
+    hp_wipe(memory, HP_SECMEM_MOST);
+    atomic_fetch_and(&p->taken, ~(UINT64_C(1) << at / HP_SECMEM_MOST));
+}
+
+void
+hp_secmem_hide_process(void)
+{
+    (void)prctl(PR_SET_DUMPABLE, 0);
 }

@@ -20,9 +20,9 @@ magnitude(const char *text, size_t n, uint64_t most, uint64_t *value)
     return n > 0;
 }
 
-/* Reads the number at the beginning of `text`, times its unit; *rest is what follows both. */
+/* The number is the whole text, times its unit. */
 static int
-read_number(const char *text, int with_unit, int64_t *value, const char **rest)
+parse(const char *text, int with_unit, int64_t least, int64_t most, int64_t *value)
 {
     static const char units[] = "kmg";
     text += strspn(text, " \t\n\v\f\r");
@@ -35,21 +35,12 @@ read_number(const char *text, int with_unit, int64_t *value, const char **rest)
         shift = 10 * (int)(unit - units + 1);
         end += tolower((unsigned char)end[1]) == 'b' ? 2 : 1;
     }
-    uint64_t size, most = ((uint64_t)INT64_MAX >> shift) + (uint64_t)negative;
-    *rest = end;
-    if (!magnitude(text, digits, most, &size))
+    uint64_t size;
+    if (*end || !magnitude(text, digits, ((uint64_t)INT64_MAX >> shift) + (uint64_t)negative, &size))
         return 0;
     size <<= shift;
-    *value = negative ? (int64_t)(0 - size) : (int64_t)size;
-    return 1;
-}
-
-static int
-parse(const char *text, int with_unit, int64_t least, int64_t most, int64_t *value)
-{
-    const char *rest;
-    int64_t number;
-    if (!read_number(text, with_unit, &number, &rest) || *rest || number < least || number > most)
+    int64_t number = negative ? (int64_t)(0 - size) : (int64_t)size;
+    if (number < least || number > most)
         return 0;
     *value = number;
     return 1;

@@ -2,8 +2,6 @@
 /* say: see say.h. */
 #include "base/say.h"
 
-#include "base/rank_set.h"
-
 #include <stdio.h>
 #include <string.h>
 

@@ -1,12 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * say: the nouns of sentences about ranks, each written in one way. Pure. A noun is returned as a value, and its text lives
- * until the end of the statement, so it can be an argument of printf.
+ * say: the nouns of sentences about ranks, each written in one way, and the sets of ranks that such a noun names. Pure. A
+ * noun is returned as a value, and its text lives until the end of the statement, so it can be an argument of printf.
  */
 #ifndef HP_SAY_H
 #define HP_SAY_H
 
 #include "base/call.h"
+#include "base/mem.h"
+
+#include <stdint.h>
+
+/* A set has a bit for each rank of a ring. This one is of no rank out of n; free() it. NULL: out of memory. */
+static inline uint64_t *
+hp_rank_set_new(int n)
+{
+    return hp_alloc((size_t)n / 64 + 1, sizeof(uint64_t));
+}
+
+static inline int
+hp_rank_set_has(const uint64_t *set, int rank)
+{
+    return (int)(set[rank / 64] >> (rank % 64) & 1);
+}
+
+static inline void
+hp_rank_set_add(uint64_t *set, int rank)
+{
+    set[rank / 64] |= UINT64_C(1) << (rank % 64);
+}
+
+static inline void
+hp_rank_set_remove(uint64_t *set, int rank)
+{
+    set[rank / 64] &= ~(UINT64_C(1) << (rank % 64));
+}
 
 enum { HP_NOUN = 160 };
 

@@ -72,23 +72,16 @@ raw_by_instruction(uint32_t crc, const uint8_t *p, size_t length)
     return crc;
 }
 
-static uint32_t
-raw(uint32_t crc, const uint8_t *p, size_t length)
-{
-    return __builtin_cpu_supports("sse4.2") ? raw_by_instruction(crc, p, length) : raw_by_table(crc, p, length);
-}
-#else
-static uint32_t
-raw(uint32_t crc, const uint8_t *p, size_t length)
-{
-    return raw_by_table(crc, p, length);
-}
 #endif
 
 uint32_t
 hp_crc32c_more(uint32_t crc, const void *bytes, size_t length)
 {
-    return ~raw(~crc, bytes, length);
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("sse4.2"))
+        return ~raw_by_instruction(~crc, bytes, length);
+#endif
+    return hp_crc32c_by_table(crc, bytes, length);
 }
 
 uint32_t
@@ -101,4 +94,21 @@ uint32_t
 hp_crc32c_by_table(uint32_t crc, const void *bytes, size_t length)
 {
     return ~raw_by_table(~crc, bytes, length);
+}
+
+/* --- FNV-1a --- */
+
+uint64_t
+hp_hash_bytes(uint64_t hash, const void *bytes, size_t n)
+{
+    const uint8_t *byte = bytes;
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ byte[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+uint64_t
+hp_hash_text(uint64_t hash, const char *text)
+{
+    return hp_hash_bytes(hash, text, strlen(text));
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* wire: little-endian integers in byte strings, at any alignment, and CRC32C (Castagnoli, RFC 3720 appendix B.4). */
+/*
+ * wire: numbers of byte strings that are the same on every machine: little-endian integers at any alignment, the checksum
+ * CRC32C (Castagnoli, RFC 3720 appendix B.4), the hash FNV-1a with 64 bits (Fowler, Noll, Vo). Pure.
+ */
 #ifndef HP_WIRE_H
 #define HP_WIRE_H
 
@@ -53,5 +56,17 @@ uint32_t hp_crc32c_more(uint32_t crc, const void *bytes, size_t length);
 
 /* The same without the CPU's CRC instruction, so that tests can compare the two. */
 uint32_t hp_crc32c_by_table(uint32_t crc, const void *bytes, size_t length);
+
+/*
+ * FNV-1a. Ranks compare such numbers, so it is the same in every release. It is no defence against an attacker who chooses
+ * the bytes.
+ */
+#define HP_HASH_START UINT64_C(0xcbf29ce484222325)
+
+/* Continues `hash` (HP_HASH_START, or an earlier result) with n bytes. */
+uint64_t hp_hash_bytes(uint64_t hash, const void *bytes, size_t n);
+
+/* The same with the characters of a string, without its 0. */
+uint64_t hp_hash_text(uint64_t hash, const char *text);
 
 #endif

@@ -4,7 +4,7 @@
  * with --agent its hand on one host. Here is only which of the two, and how the program ends.
  */
 #include "base/err.h"
-#include "base/secmem.h"
+#include "base/mem.h"
 #include "hoop.h"
 #include "launch/agent.h"
 #include "launch/recorders.h"

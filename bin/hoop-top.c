@@ -4,8 +4,7 @@
  * jobs that have ended, too.
  */
 #include "base/number.h"
-#include "base/option_error.h"
-#include "base/option_list.h"
+#include "base/option.h"
 #include "hoop.h"
 #include "top/flight.h"
 #include "top/screen.h"

@@ -10,8 +10,6 @@
 #define HP_FLIGHT_FORMAT_H
 
 #include "base/call.h"
-#include "base/call_names.h"
-#include "base/wait.h"
 
 #include <stdatomic.h>
 #include <stddef.h>

@@ -6,7 +6,6 @@
  */
 #include "flight/story.h"
 
-#include "base/rank_set.h"
 #include "base/say.h"
 
 #include <inttypes.h>

@@ -4,9 +4,8 @@
 
 #include "base/clock.h"
 #include "fuzz/fuzz.h"
-#include "net/alarm.h"
 #include "net/auth.h"
-#include "net/ports.h"
+#include "net/loop.h"
 #include "net/sock.h"
 
 #include <errno.h>

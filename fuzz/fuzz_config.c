@@ -10,8 +10,8 @@
 #include "lib/config.h"
 #include "net/addr.h"
 #include "net/interface.h"
-#include "net/ports.h"
 #include "net/secret.h"
+#include "net/sock.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>

@@ -109,7 +109,7 @@ feed_proven(hp_handshake *handshake, input *in, int trusting, uint64_t now)
     in->n -= n;
     hp_mac(all + at + 16 + body, key_of(m), all, at + 16 + body, NULL, 0, NULL, 0);
     if (m == 0 && trusting && handshake->have <= HP_M1 - HP_MAC)
-        hp_handshake_trust_hello(handshake);
+        handshake->hello_proven = 1;
     hp_handshake_feed(handshake, all + at + handshake->have, messages[m].bytes - handshake->have, now);
 }
 

@@ -31,4 +31,8 @@ extern const hp_arith hp_arith_avx2;
 extern const hp_arith hp_arith_avx512;
 #endif
 
+/* From the fastest to the plainest, which every CPU can run; NULL at the end (host.c). */
+extern const hp_arith *const hp_ariths[];
+const hp_arith *hp_arith_best(void); /* the fastest that this CPU can run */
+
 #endif

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,29 @@ typedef struct host_queue {
     hp_queue queue;
     uint64_t submitted;
 } host_queue;
+
+/* --- the set of loops --- */
+
+#ifdef __x86_64__
+const hp_arith *const hp_ariths[] = {&hp_arith_avx512, &hp_arith_avx2, &hp_arith_plain, NULL};
+#else
+const hp_arith *const hp_ariths[] = {&hp_arith_plain, NULL};
+#endif
+
+/* The CPU is asked once, because the question is slow in virtual machines. */
+const hp_arith *
+hp_arith_best(void)
+{
+    static _Atomic(const hp_arith *) chosen; /* threads that race here store the same */
+    const hp_arith *best = atomic_load_explicit(&chosen, memory_order_relaxed);
+    if (best)
+        return best;
+    const hp_arith *const *next = hp_ariths;
+    while (next[1] && !(*next)->usable()) /* the last set is usable on every CPU */
+        next++;
+    atomic_store_explicit(&chosen, *next, memory_order_relaxed);
+    return *next;
+}
 
 /* --- floating-point environment --- */
 

@@ -3,8 +3,8 @@
 #ifndef HP_HOST_H
 #define HP_HOST_H
 
+#include "gpu/arith.h"
 #include "gpu/device.h"
-#include "gpu/reduce.h"
 
 extern const hp_device_ops hp_host_ops;
 

@@ -8,8 +8,8 @@
 
 #include "base/buffer.h"
 #include "base/err.h"
-#include "base/hash.h"
 #include "base/number.h"
+#include "base/wire.h"
 #include "launch/xalloc.h"
 
 #include <arpa/inet.h>

@@ -6,7 +6,6 @@
 #include "launch/job_server.h"
 
 #include "base/mem.h"
-#include "base/secmem.h"
 #include "flight/sweep.h"
 #include "launch/local_addr.h"
 #include "launch/rank_env.h"

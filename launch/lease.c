@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "net/handshake_io.h"
+#include "net/handshake.h"
 #include "net/secret.h"
 #include "net/socket.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/err.h"
-#include "base/processors.h"
+#include "base/limits.h"
 #include "launch/local_addr.h"
 #include "launch/spawn.h"
 #include "launch/xalloc.h"

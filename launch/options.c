@@ -7,9 +7,9 @@
 #include "launch/options.h"
 
 #include "base/clock.h"
-#include "base/distance.h"
 #include "base/err.h"
 #include "base/number.h"
+#include "base/option.h"
 #include "launch/rank_env.h"
 #include "launch/terminal.h"
 #include "launch/xalloc.h"

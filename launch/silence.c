@@ -6,7 +6,6 @@
 #include "launch/silence.h"
 
 #include "base/clock.h"
-#include "base/rank_set.h"
 #include "base/say.h"
 #include "launch/xalloc.h"
 #include "lib/config.h"

@@ -8,11 +8,10 @@
  */
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
-#include "base/secmem.h"
+#include "base/wire.h"
 #include "lib/entry.h"
 #include "lib/environment.h"
 #include "lib/exchange.h"

@@ -3,8 +3,8 @@
 #include "lib/bounded_wait.h"
 
 #include "base/clock.h"
-#include "base/interrupt.h"
 #include "base/log.h"
+#include "base/thread.h"
 
 enum { FIRST_MS = 5000 };
 

@@ -7,18 +7,16 @@
 #ifndef HP_COMM_H
 #define HP_COMM_H
 
-#include "base/call_names.h"
+#include "base/call.h"
 #include "base/count.h"
 #include "base/dtype.h"
-#include "base/stopwatch.h"
-#include "base/wait.h"
 #include "flight/folder.h"
 #include "lib/channel.h"
 #include "lib/config.h"
 #include "lib/listener.h"
 #include "lib/peer_heartbeat.h"
-#include "net/probe.h"
 #include "net/race.h"
+#include "net/sock.h"
 #include "rendezvous/client.h"
 #include "rendezvous/lateness.h"
 #include "rendezvous/stall_warning.h"

@@ -4,12 +4,11 @@
  */
 #include "lib/config.h"
 
-#include "base/distance.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
-#include "base/secmem.h"
+#include "base/option.h"
 #include "base/text.h"
 
 #include <ctype.h>

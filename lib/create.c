@@ -5,9 +5,9 @@
  */
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "gpu/cuda.h"
 #include "lib/account.h"
 #include "lib/comm.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cut_off: whether the hosts that this rank waits for still acknowledge what is sent to them (net/tcp_silence.h). TCP itself ends
+ * cut_off: whether the hosts that this rank waits for still acknowledge what is sent to them (net/tcp.h). TCP itself ends
  * only connections that carry nothing. A rank leaves the verdict to the server for some seconds, then asks once whether the
  * host answers, and then takes the link for lost. It also warns of a path that drops large packets alone. Baton holder
  * only.

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/interrupt.h"
+#include "base/thread.h"
 #include "lib/comm.h"
 #include "lib/devices.h"
 #include "lib/progress.h"

@@ -4,10 +4,10 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/hash.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "base/secmem.h"
+#include "base/mem.h"
+#include "base/wire.h"
 #include "lib/server_thread.h"
 #include "net/interface.h"
 

@@ -10,7 +10,7 @@
 #include "lib/exchange.h"
 
 #include "base/err.h"
-#include "base/secmem.h"
+#include "base/mem.h"
 #include "lib/pmi.h"
 
 #include <dlfcn.h>

@@ -16,7 +16,7 @@
 #include "lib/stats.h"
 #include "lib/ways.h"
 #include "lib/works.h"
-#include "net/frame_check.h"
+#include "net/frame.h"
 #include "rendezvous/link_loss.h"
 
 #include <stdio.h>

@@ -6,7 +6,10 @@
  */
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "gpu/cuda.h"
 #include "lib/comm.h"
 #include "lib/entry.h"

@@ -4,11 +4,10 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/interrupt.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/processors.h"
+#include "base/thread.h"
 #include "lib/comm.h"
 #include "lib/devices.h"
 #include "lib/environment.h"

@@ -3,8 +3,8 @@
 #include "lib/launcher.h"
 
 #include "base/err.h"
-#include "base/hash.h"
 #include "base/number.h"
+#include "base/wire.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -13,7 +13,6 @@
 #define HP_PAIR_H
 
 #include "base/call.h"
-#include "base/wait.h"
 #include "lib/matching.h"
 #include "net/frame.h"
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/limits.h"
 #include "base/thread.h"
 #include "lib/account.h"
 #include "lib/baton.h"

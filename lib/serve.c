@@ -6,7 +6,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/secmem.h"
 #include "lib/entry.h"
 #include "lib/environment.h"
 #include "lib/registry.h"

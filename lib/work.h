@@ -9,7 +9,7 @@
 #include "gpu/gpu.h"
 #include "lib/pair.h"
 #include "lib/place.h"
-#include "net/iov.h"
+#include "net/post.h"
 
 #include <stdatomic.h>
 

@@ -9,12 +9,12 @@
 #include "net/acceptor.h"
 
 #include "base/err.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "net/alarm.h"
-#include "net/handshake_io.h"
+#include "net/handshake.h"
+#include "net/loop.h"
 #include "net/socket.h"
-#include "net/spare.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -64,11 +64,12 @@ set_alarm(hp_acceptor *acceptor)
     hp_alarm_set(&acceptor->alarm, acceptor->sweep < acceptor->resume ? acceptor->sweep : acceptor->resume);
 }
 
-static void
-set_interest(hp_acceptor *acceptor, int *fd, int how, uint32_t events)
+/* Every source of events begins with its descriptor. Returns 0 if that is watched. */
+static int
+watch(const hp_acceptor *acceptor, void *source, int how, uint32_t events)
 {
-    struct epoll_event event = {.events = events, .data.ptr = fd};
-    epoll_ctl(acceptor->epoll, how, *fd, &event);
+    struct epoll_event event = {.events = events, .data.ptr = source};
+    return epoll_ctl(acceptor->epoll, how, *(int *)source, &event);
 }
 
 /* --- closing --- */
@@ -79,14 +80,6 @@ close_incoming(hp_acceptor *acceptor, hp_incoming *incoming)
     epoll_ctl(acceptor->epoll, EPOLL_CTL_DEL, incoming->fd, NULL);
     hp_socket_close(incoming->fd);
     incoming->fd = -1;
-}
-
-static void
-discard(hp_acceptor *acceptor, hp_candidate *candidate)
-{
-    close_incoming(acceptor, &candidate->incoming);
-    hp_candidates_remove(&acceptor->candidates, candidate);
-    hp_candidate_free(candidate);
 }
 
 /* Takes a candidate out of the acceptor; its connection stays open. */
@@ -115,25 +108,6 @@ enter(hp_acceptor *acceptor, hp_candidate *candidate)
 
 static const char *const too_many_handshakes = "too many handshakes are in progress";
 
-static void
-await(hp_acceptor *acceptor, hp_candidate *candidate, uint32_t events)
-{
-    struct epoll_event event = {.events = events, .data.ptr = &candidate->incoming};
-    if (events != candidate->events)
-        epoll_ctl(acceptor->epoll, EPOLL_CTL_MOD, candidate->incoming.fd, &event);
-    candidate->events = events;
-}
-
-static void
-judge(hp_acceptor *acceptor, hp_candidate *candidate)
-{
-    uint32_t assigned = HP_RANK_UNKNOWN;
-    hp_status status =
-        acceptor->owner.judge(acceptor->owner.arg, &candidate->handshake.hello, &candidate->incoming.peer, &assigned);
-    if (!acceptor->dead)
-        hp_handshake_judge(&candidate->handshake, status, assigned);
-}
-
 /* The candidate is proven. Returns 1 if the owner has taken it. */
 static int
 taken(hp_acceptor *acceptor, hp_candidate *candidate)
@@ -143,8 +117,7 @@ taken(hp_acceptor *acceptor, hp_candidate *candidate)
     release(acceptor, candidate);
     if (acceptor->owner.take(acceptor->owner.arg, candidate))
         return 1;
-    struct epoll_event event = {.events = candidate->events, .data.ptr = &candidate->incoming};
-    epoll_ctl(acceptor->epoll, EPOLL_CTL_ADD, candidate->incoming.fd, &event);
+    watch(acceptor, &candidate->incoming, EPOLL_CTL_ADD, candidate->events);
     hp_candidates_add(&acceptor->candidates, candidate);
     return 0;
 }
@@ -153,7 +126,9 @@ static void
 refuse(hp_acceptor *acceptor, hp_candidate *candidate, const char *why)
 {
     log_closed(acceptor, "acceptor: refused", HP_LOG_INFO, &candidate->incoming, why);
-    discard(acceptor, candidate);
+    close_incoming(acceptor, &candidate->incoming);
+    hp_candidates_remove(&acceptor->candidates, candidate);
+    hp_candidate_free(candidate);
 }
 
 static void
@@ -164,19 +139,26 @@ serve_candidate(hp_acceptor *acceptor, hp_candidate *candidate)
     if (next == HP_HANDSHAKE_IO_STOP && handshake->state == HP_HANDSHAKE_JUDGE) {
         if (taken(acceptor, candidate))
             return;
-        judge(acceptor, candidate);
+        uint32_t assigned = HP_RANK_UNKNOWN;
+        hp_status status =
+            acceptor->owner.judge(acceptor->owner.arg, &handshake->hello, &candidate->incoming.peer, &assigned);
         if (acceptor->dead)
             return;
+        hp_handshake_judge(handshake, status, assigned);
         next = hp_handshake_io(handshake, candidate->incoming.fd, hp_alarm_time(&acceptor->alarm));
     }
-    if (next == HP_HANDSHAKE_IO_LOST)
+    if (next == HP_HANDSHAKE_IO_LOST) {
         refuse(acceptor, candidate, "it went away during the handshake");
-    else if (next != HP_HANDSHAKE_IO_STOP)
-        await(acceptor, candidate, next == HP_READ ? EPOLLIN : EPOLLOUT);
-    else if (handshake->state == HP_HANDSHAKE_DONE)
+    } else if (next != HP_HANDSHAKE_IO_STOP) {
+        uint32_t events = next == HP_READ ? EPOLLIN : EPOLLOUT;
+        if (events != candidate->events)
+            watch(acceptor, &candidate->incoming, EPOLL_CTL_MOD, events);
+        candidate->events = events;
+    } else if (handshake->state == HP_HANDSHAKE_DONE) {
         enter(acceptor, candidate);
-    else
+    } else {
         refuse(acceptor, candidate, handshake->why);
+    }
 }
 
 /*
@@ -204,7 +186,6 @@ receive(hp_acceptor *acceptor, hp_pending *pending, const hp_keys *keys, const h
         int expendable)
 {
     uint8_t nonce[32];
-    struct epoll_event event = {.events = EPOLLIN};
     hp_candidate *candidate = NULL;
     if (!acceptor->dead && hp_random(nonce, sizeof(nonce), NULL) == HOOP_SUCCESS)
         candidate = hp_candidate_new(&pending->incoming, keys, expendable);
@@ -214,10 +195,9 @@ receive(hp_acceptor *acceptor, hp_pending *pending, const hp_keys *keys, const h
     }
     candidate->events = EPOLLIN;
     hp_candidates_add(&acceptor->candidates, candidate);
-    event.data.ptr = &candidate->incoming;
-    epoll_ctl(acceptor->epoll, EPOLL_CTL_MOD, candidate->incoming.fd, &event);
+    watch(acceptor, &candidate->incoming, EPOLL_CTL_MOD, EPOLLIN);
     hp_handshake_accept(&candidate->handshake, keys, policy, nonce, candidate->incoming.deadline);
-    hp_handshake_trust_hello(&candidate->handshake);
+    candidate->handshake.hello_proven = 1;
     hp_handshake_feed(&candidate->handshake, pending->m1, sizeof(pending->m1), hp_alarm_time(&acceptor->alarm));
     pending->incoming.fd = -1;
     serve_candidate(acceptor, candidate);
@@ -240,23 +220,15 @@ close_with_bytes(hp_acceptor *acceptor, hp_pending *pending, const char *class_n
     close_pending(acceptor, pending, class_name, level, hp_pending_quote(pending, what, at, text));
 }
 
-static void
-mistrust(hp_acceptor *acceptor, hp_pending *pending)
-{
-    const hp_acceptor_owner *owner = &acceptor->owner;
-    int level =
-        owner->mistrusted ? owner->mistrusted(owner->arg, pending->m1 + JOB_AT, &pending->incoming.peer) : HP_LOG_WARN;
-    close_pending(acceptor, pending, "acceptor: secret", level,
-                  "its secret is not this job's (check HOOP_SECRET_FILE on both sides)");
-}
-
 /* The HELLO is complete. Until its tag is found right, the owner is asked about its job only. */
 static void
 examine(hp_acceptor *acceptor, hp_pending *pending)
 {
     hp_hello hello;
-    hp_handshake_policy policy;
-    const hp_keys *keys = acceptor->owner.keys(acceptor->owner.arg, pending->m1 + JOB_AT);
+    hp_handshake_policy policy = {.busy = 0};
+    const hp_acceptor_owner *owner = &acceptor->owner;
+    const uint8_t *job_id = pending->m1 + JOB_AT;
+    const hp_keys *keys = owner->keys(owner->arg, job_id);
     if (acceptor->dead)
         return;
     if (!keys) {
@@ -266,7 +238,9 @@ examine(hp_acceptor *acceptor, hp_pending *pending)
     }
     int right = hp_candidates_know(pending->m1, keys);
     if (right == 0) {
-        mistrust(acceptor, pending);
+        int level = owner->mistrusted ? owner->mistrusted(owner->arg, job_id, &pending->incoming.peer) : HP_LOG_WARN;
+        close_pending(acceptor, pending, "acceptor: secret", level,
+                      "its secret is not this job's (check HOOP_SECRET_FILE on both sides)");
         return;
     }
     if (right < 0) {
@@ -274,8 +248,7 @@ examine(hp_acceptor *acceptor, hp_pending *pending)
                       "no memory here to check its secret; it may try again");
         return;
     }
-    memset(&policy, 0, sizeof(policy));
-    int fits = hp_hello_get(&hello, pending->m1) ? acceptor->owner.policy(acceptor->owner.arg, &hello, &policy) : 0;
+    int fits = hp_hello_get(&hello, pending->m1) ? owner->policy(owner->arg, &hello, &policy) : 0;
     if (acceptor->dead)
         return;
     if (!fits) {
@@ -336,7 +309,7 @@ on_alarm(hp_acceptor *acceptor)
         return;
     if (now >= acceptor->resume) {
         acceptor->resume = HP_NEVER;
-        set_interest(acceptor, &acceptor->listener, EPOLL_CTL_MOD, EPOLLIN);
+        watch(acceptor, &acceptor->listener, EPOLL_CTL_MOD, EPOLLIN);
     }
     if (now >= acceptor->sweep)
         acceptor->sweep = close_late(acceptor, now);
@@ -364,32 +337,24 @@ make_room(hp_acceptor *acceptor, const char *why)
 
 /* Pending connections may hold a quarter of the descriptors that are left; the program may have taken some since. */
 static void
-limit_pending(hp_acceptor *acceptor, int newest)
+admit(hp_acceptor *acceptor, int fd, const hp_addr *peer)
 {
     int taken = hp_pending_pool_taken(&acceptor->pending) + acceptor->candidates.expendable;
-    int spare = hp_sock_spare(newest);
+    int spare = hp_sock_spare(fd);
     hp_pending_pool_limit(&acceptor->pending,
                           spare < HP_PENDING_MAX * POOL_PART ? (spare + taken) / POOL_PART : HP_PENDING_MAX);
     for (; taken > acceptor->pending.most; taken--)
         make_room(acceptor, few_descriptors);
-}
-
-static void
-admit(hp_acceptor *acceptor, int fd, const hp_addr *peer)
-{
-    limit_pending(acceptor, fd);
     hp_pending *pending = hp_pending_pool_place(&acceptor->pending, peer);
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &pending->incoming};
     if (pending->incoming.fd >= 0)
         close_pending(acceptor, pending, "acceptor: full", HP_LOG_WARN, "too many unauthenticated connections");
-    if (epoll_ctl(acceptor->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
-        hp_socket_close(fd);
-        return;
-    }
     pending->incoming =
         (hp_incoming){.fd = fd, .deadline = hp_alarm_time(&acceptor->alarm) + acceptor->timeout, .peer = *peer};
     pending->have = 0;
-    serve_pending(acceptor, pending);
+    if (watch(acceptor, &pending->incoming, EPOLL_CTL_ADD, EPOLLIN) == 0)
+        serve_pending(acceptor, pending);
+    else
+        close_incoming(acceptor, &pending->incoming);
 }
 
 /*
@@ -406,7 +371,7 @@ out_of_descriptors(hp_acceptor *acceptor, int number)
         hp_log_queue_add(acceptor->log_queue, "acceptor: descriptors", HP_LOG_WARN,
                          "cannot accept a connection: %s; trying again each 100 ms%s", strerror(number),
                          number == EMFILE ? " (raise \"ulimit -n\")" : "");
-    set_interest(acceptor, &acceptor->listener, EPOLL_CTL_MOD, 0);
+    watch(acceptor, &acceptor->listener, EPOLL_CTL_MOD, 0);
     acceptor->resume = hp_alarm_time(&acceptor->alarm) + PAUSE;
     set_alarm(acceptor);
     if (++acceptor->lacking >= LACKING_MOST && acceptor->owner.starved)
@@ -439,20 +404,14 @@ accept_some(hp_acceptor *acceptor)
 /* --- turns --- */
 
 static void
-close_own(const hp_acceptor *acceptor)
+take_down(hp_acceptor *acceptor)
 {
     int fds[] = {acceptor->epoll, acceptor->alarm.fd, acceptor->spare.fd};
+    hp_watch_free(acceptor->watch);
     hp_socket_close(acceptor->listener);
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] >= 0)
             close(fds[i]);
-}
-
-static void
-take_down(hp_acceptor *acceptor)
-{
-    hp_watch_free(acceptor->watch);
-    close_own(acceptor);
     for (hp_pending *pending; (pending = hp_pending_pool_oldest(&acceptor->pending)); pending->incoming.fd = -1)
         hp_socket_close(pending->incoming.fd);
     for (hp_candidate *candidate = acceptor->candidates.first, *following; candidate; candidate = following) {
@@ -521,8 +480,8 @@ set_up(hp_acceptor *acceptor, hp_loop *loop, const hp_addr *addr, const hp_ports
     acceptor->epoll = hp_socket_raise(epoll_create1(EPOLL_CLOEXEC));
     if (acceptor->epoll < 0 || hp_alarm_open(&acceptor->alarm) < 0)
         return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot open the descriptors that a listener needs");
-    set_interest(acceptor, &acceptor->listener, EPOLL_CTL_ADD, EPOLLIN);
-    set_interest(acceptor, &acceptor->alarm.fd, EPOLL_CTL_ADD, EPOLLIN);
+    watch(acceptor, &acceptor->listener, EPOLL_CTL_ADD, EPOLLIN);
+    watch(acceptor, &acceptor->alarm.fd, EPOLL_CTL_ADD, EPOLLIN);
     if (!acceptor->owner.starved)
         hp_spare_hold(&acceptor->spare);
     if (loop) {

@@ -4,16 +4,14 @@
  * pending connections in a fixed pool (fewer where few descriptors may be opened; at most 32, or `world`, of one
  * address, loopback excepted; the oldest makes room), runs the handshake with each (hoop_protocol(7), 5 s), sends no
  * byte before a right tag, and hands proven connections to the owner. A HELLO with a right tag that finds no room is told
- * HP_BUSY. The rendezvous server has one, and every
- * process has one for its data connections.
+ * HP_BUSY. The rendezvous server has one, and every process has one for its data connections.
  */
 #ifndef HP_ACCEPTOR_H
 #define HP_ACCEPTOR_H
 
-#include "net/candidate.h"
-#include "net/log_queue.h"
+#include "base/log.h"
+#include "net/incoming.h"
 #include "net/loop.h"
-#include "net/ports.h"
 #include "net/sock.h"
 
 enum { HP_WORLD_MOST = 65536, HP_ACCEPTOR_EXPENDABLE = 2 };
@@ -59,8 +57,8 @@ typedef struct hp_acceptor_owner {
 hp_acceptor *hp_acceptor_new(hp_loop *loop, const hp_addr *addr, const hp_ports *ports, const hp_sock_options *options,
                              const hp_acceptor_owner *owner, int world, hoop_error *error);
 
-int hp_acceptor_fd(
-    const hp_acceptor *acceptor); /* readable whenever hp_acceptor_serve has work; any number of loops may watch it */
+/* Readable whenever hp_acceptor_serve has work; any number of loops may watch it. */
+int hp_acceptor_fd(const hp_acceptor *acceptor);
 void hp_acceptor_tune(const hp_acceptor *acceptor); /* sets the listener's options; may log */
 /* Does a bounded part of the work. Never blocks, and logs nothing itself. */
 void hp_acceptor_serve(hp_acceptor *acceptor, hp_log_queue *log_queue);
@@ -74,8 +72,8 @@ uint64_t hp_acceptor_lacks(hp_acceptor *acceptor);
 /* From now on `world` ranks, perhaps all of one address, may connect. */
 void hp_acceptor_expect(hp_acceptor *acceptor, int world);
 const hp_addr *hp_acceptor_addr(const hp_acceptor *acceptor); /* with the real port */
-void hp_acceptor_timeout(hp_acceptor *acceptor,
-                         uint64_t ns); /* for a whole handshake, from accept: 5 s unless set; for tests */
+/* For tests: the limit of a whole handshake, from accept, which is 5 s unless set. */
+void hp_acceptor_timeout(hp_acceptor *acceptor, uint64_t ns);
 
 /* Closes without a byte everything that was not handed over. Allowed inside the owner's functions. */
 void hp_acceptor_free(hp_acceptor *acceptor);

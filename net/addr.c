@@ -1,27 +1,149 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * addr: see addr.h. lookup.c resolves names, while a communicator is made only. This file opens no connection; it
- * learns a route by connecting a datagram socket, which sends nothing.
+ * addr: see addr.h. Names are resolved while a communicator is made only. This file opens no connection; it learns a route
+ * by connecting a datagram socket, which sends nothing.
  */
 #include "net/addr.h"
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/mem.h"
+#include "base/thread.h"
 #include "base/wire.h"
-#include "net/lookup.h"
 #include "net/socket.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <net/if.h>
 #include <netdb.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOST_TEXT = 256, PORT_MAX = 65535, DISCARD_PORT = 9 };
+/* --- names of hosts --- */
+
+/*
+ * getaddrinfo may take half a minute if the name service is dead, and it cannot be cancelled; so it runs in a thread of its
+ * own, which is abandoned when the time is up. Not getaddrinfo_a: it cannot be cancelled either, and after a fork its
+ * threads are gone while its bookkeeping is not. Not libevent's resolver: it asks DNS only, and ignores nsswitch.conf. The
+ * waiting thread owns the lookup until it gives up; then the resolving thread does.
+ */
+enum { LOOKUP_LATE = 1 }; /* next to getaddrinfo's own codes, which are negative */
+
+typedef struct lookup {
+    pthread_mutex_t mutex;
+    pthread_cond_t over;
+    char *host;
+    int done, abandoned;
+    int reason, number; /* number: errno */
+    struct addrinfo *found;
+} lookup;
+
+static int
+resolve(const char *host, int flags, struct addrinfo **found)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
+    *found = NULL;
+    return getaddrinfo(host, NULL, &hints, found);
+}
+
+static void
+discard(lookup *l)
+{
+    if (l->found)
+        freeaddrinfo(l->found);
+    pthread_mutex_destroy(&l->mutex);
+    pthread_cond_destroy(&l->over);
+    free(l->host);
+    free(l);
+}
+
+static void *
+run(void *arg)
+{
+    lookup *l = arg;
+    struct addrinfo *found;
+    int reason = resolve(l->host, 0, &found), number = errno;
+    pthread_mutex_lock(&l->mutex);
+    l->found = found;
+    l->reason = reason;
+    l->number = number;
+    l->done = 1;
+    int abandoned = l->abandoned;
+    pthread_cond_signal(&l->over);
+    pthread_mutex_unlock(&l->mutex);
+    if (abandoned)
+        discard(l);
+    return NULL;
+}
+
+/* 1: the answer is there; 0: the time is up, or the call is off, and the resolving thread owns the lookup. */
+static int
+await(lookup *l, hp_loop *loop, uint64_t deadline)
+{
+    int off = 0;
+    pthread_mutex_lock(&l->mutex);
+    while (!l->done && !off && hp_loop_now(loop) < deadline) {
+        hp_thread_wait(&l->over, &l->mutex, hp_now() + HP_INTERRUPT_MS * HP_MS);
+        pthread_mutex_unlock(&l->mutex);
+        off = hp_interrupt_asks();
+        pthread_mutex_lock(&l->mutex);
+    }
+    int done = l->done;
+    l->abandoned = !done;
+    pthread_mutex_unlock(&l->mutex);
+    return done;
+}
+
+/*
+ * Returns 0, and the caller frees the result; or EAI_* (EAI_SYSTEM: errno); or LOOKUP_LATE: hp_loop_now() has reached the
+ * deadline. A numeric address needs no thread, nor does a lookup without a loop, which has no deadline.
+ */
+static int
+look_up(const char *host, hp_loop *loop, uint64_t deadline, struct addrinfo **found)
+{
+    pthread_t thread;
+    hp_socket_lock(); /* for the interface of an address it opens a socket */
+    int numeric = resolve(host, AI_NUMERICHOST, found);
+    hp_socket_unlock();
+    if (numeric != EAI_NONAME)
+        return numeric; /* an address; or, as for want of memory, not even known to be a name */
+    if (!loop)
+        return resolve(host, 0, found);
+    lookup *l = hp_alloc(1, sizeof(*l));
+    if (!l)
+        return EAI_MEMORY;
+    pthread_mutex_init(&l->mutex, NULL);
+    hp_thread_cond_init(&l->over);
+    l->host = strdup(host);
+    if (!l->host) {
+        discard(l);
+        return EAI_MEMORY;
+    }
+    int number = hp_thread_start(&thread, run, l) ? 0 : errno;
+    if (number == 0 && !await(l, loop, deadline)) {
+        pthread_detach(thread);
+        Dl_info here; /* the thread still has to return into this code, even if the program unloads the library first */
+        if (dladdr((void *)(uintptr_t)run, &here) && here.dli_fname)
+            dlopen(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+        return LOOKUP_LATE;
+    }
+    if (number == 0)
+        pthread_join(thread, NULL);
+    int reason = number ? EAI_SYSTEM : l->reason;
+    int kept = number ? number : l->number;
+    *found = l->found;
+    l->found = NULL;
+    discard(l);
+    errno = kept;
+    return reason;
+}
 
 /* --- text --- */
+
+enum { HOST_TEXT = 256, PORT_MAX = 65535, DISCARD_PORT = 9 };
 
 static hoop_result
 bad_text(const char *text, const char *what, hoop_error *error)
@@ -74,7 +196,7 @@ bad_host(const char *host, int reason, hoop_error *error)
     case EAI_AGAIN:
         return hp_err_set(error, code, "%s: the name service does not answer (try again, or write the numeric address)",
                           host);
-    case HP_LOOKUP_LATE:
+    case LOOKUP_LATE:
         return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                           "%.100s: looking up the host took too long (does \"getent hosts %.60s\" answer here? check "
                           "/etc/resolv.conf, or write the numeric address)",
@@ -88,23 +210,8 @@ bad_host(const char *host, int reason, hoop_error *error)
 static void
 from_sockaddr(hp_addr *addr, const struct sockaddr *any, socklen_t length)
 {
-    memset(addr, 0, sizeof(*addr));
+    *addr = (hp_addr){.length = length};
     memcpy(&addr->u, any, length);
-    addr->length = length;
-}
-
-/* Those that lead elsewhere, if there are any: many hosts have their own name for a loopback address as well. */
-static int
-take_best(hp_addr *addr, int most, const struct addrinfo *found)
-{
-    int n = 0;
-    for (const struct addrinfo *one = found; one && n < most; one = one->ai_next) {
-        from_sockaddr(&addr[n], one->ai_addr, one->ai_addrlen);
-        n += !hp_addr_is_loopback(&addr[n]);
-    }
-    if (n == 0)
-        from_sockaddr(addr, found->ai_addr, found->ai_addrlen);
-    return n ? n : 1;
 }
 
 hoop_result
@@ -117,10 +224,19 @@ hp_addr_find_all(hp_addr *addr, int most, int *n, const char *text, hp_loop *loo
     const char *wrong = split(text, host, &port);
     if (wrong)
         return bad_text(text, wrong, error);
-    int reason = hp_lookup(host, loop, deadline, &found);
+    int reason = look_up(host, loop, deadline, &found);
     if (reason != 0)
         return bad_host(host, reason, error);
-    *n = take_best(addr, most, found);
+    /* Those that lead elsewhere, if there are any: many hosts have their own name for a loopback address as well. */
+    *n = 0;
+    for (const struct addrinfo *one = found; one && *n < most; one = one->ai_next) {
+        from_sockaddr(&addr[*n], one->ai_addr, one->ai_addrlen);
+        *n += !hp_addr_is_loopback(&addr[*n]);
+    }
+    if (*n == 0) {
+        from_sockaddr(addr, found->ai_addr, found->ai_addrlen);
+        *n = 1;
+    }
     freeaddrinfo(found);
     for (int i = 0; i < *n; i++)
         hp_addr_set_port(&addr[i], (uint16_t)port);
@@ -154,29 +270,22 @@ hp_addr_find_host(hp_addr *addr, const char *text, uint16_t port, hp_loop *loop,
     return hp_addr_find(addr, whole, loop, deadline, error);
 }
 
-/* The name of an interface, or "". */
-static void
-name_of(unsigned interface, char name[IF_NAMESIZE])
-{
-    name[0] = '\0';
-    hp_socket_lock();
-    if_indextoname(interface, name);
-    hp_socket_unlock();
-}
-
 const char *
 hp_addr_host(const hp_addr *addr, char out[HP_ADDR_TEXT])
 {
-    char name[IF_NAMESIZE] = "";
     snprintf(out, HP_ADDR_TEXT, "no address");
     if (addr->length && addr->u.any.sa_family == AF_INET) {
         inet_ntop(AF_INET, &addr->u.v4.sin_addr, out, HP_ADDR_TEXT);
     } else if (addr->length && addr->u.any.sa_family == AF_INET6) {
         inet_ntop(AF_INET6, &addr->u.v6.sin6_addr, out, HP_ADDR_TEXT);
+        char interface[IF_NAMESIZE];
         size_t n = strlen(out);
-        if (addr->u.v6.sin6_scope_id)
-            name_of(addr->u.v6.sin6_scope_id, name);
-        if (*name)
+        if (!addr->u.v6.sin6_scope_id)
+            return out;
+        hp_socket_lock();
+        const char *name = if_indextoname(addr->u.v6.sin6_scope_id, interface);
+        hp_socket_unlock();
+        if (name)
             snprintf(out + n, HP_ADDR_TEXT - n, "%%%s", name);
     }
     return out;

@@ -8,7 +8,6 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "base/secmem.h"
 
 #include <errno.h>
 #include <openssl/core_names.h>

@@ -33,7 +33,7 @@ hoop_result hp_keys_derive(hp_keys *keys, const uint8_t secret[HP_SECRET], const
                            int mode, hoop_error *error);
 void hp_keys_wipe(hp_keys *keys);
 
-/* The same in secret memory (secmem.h), with one holder. NULL with the error filled. */
+/* The same in secret memory (mem.h), with one holder. NULL with the error filled. */
 hp_keys *hp_keys_new(const uint8_t secret[HP_SECRET], const uint8_t job_id[HP_JOB_ID_BYTES], int mode,
                      hoop_error *error);
 hp_keys *hp_keys_hold(const hp_keys *keys); /* one more holder */

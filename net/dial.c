@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "net/handshake_io.h"
+#include "net/handshake.h"
 #include "net/socket.h"
 
 #include <errno.h>
@@ -152,21 +152,11 @@ set_timer(hp_dial *dial, uint64_t now)
     hp_timer_set(dial->timer, when > now ? when - now : 0);
 }
 
-/* The wait doubles. Half to one and a half of it is used, so that the ranks do not dial in step. */
-static uint64_t
-jittered(uint64_t wait)
-{
-    uint64_t random;
-    if (hp_random(&random, sizeof(random), NULL) != HOOP_SUCCESS)
-        return wait;
-    return wait / 2 + random % (wait + 1);
-}
-
 static void
 try_later(hp_dial *dial, encounter met, const char *why)
 {
     char where[HP_ADDR_TEXT];
-    uint64_t now = hp_loop_now(dial->loop);
+    uint64_t now = hp_loop_now(dial->loop), wait = dial->wait, random;
     close_socket(dial);
     dial->met = met;
     dial->closed = met == CLOSES ? dial->closed : 0;
@@ -174,19 +164,15 @@ try_later(hp_dial *dial, encounter met, const char *why)
     hp_log_class("dial: again", HP_LOG_TRACE, "%s at %s: %s; trying again", dial->what, hp_addr_print(&dial->to, where),
                  why);
     dial->state = WAITING;
-    dial->next = now + jittered(dial->wait);
-    dial->wait = 2 * dial->wait < LONGEST_WAIT ? 2 * dial->wait : LONGEST_WAIT;
+    /* The wait doubles. Half to one and a half of it is used, so that the ranks do not dial in step. */
+    dial->next = now + wait;
+    if (hp_random(&random, sizeof(random), NULL) == HOOP_SUCCESS)
+        dial->next = now + wait / 2 + random % (wait + 1);
+    dial->wait = 2 * wait < LONGEST_WAIT ? 2 * wait : LONGEST_WAIT;
     set_timer(dial, now);
 }
 
 /* --- what a failed attempt means --- */
-
-static int
-is_final(const hoop_error *error)
-{
-    int number = error->sys_errno;
-    return error->code != HOOP_ERR_SYSTEM || number == EAFNOSUPPORT || number == EINVAL;
-}
 
 /*
  * Other parts of the process, pending connections among them, may hold the descriptors for a moment; after half a
@@ -209,10 +195,7 @@ is_short_for_long(hp_dial *dial, const hoop_error *error)
 static void
 note_absence(hp_dial *dial, int absent)
 {
-    if (!absent)
-        dial->absent = 0;
-    else if (!dial->absent)
-        dial->absent = hp_loop_now(dial->loop);
+    dial->absent = !absent ? 0 : dial->absent ? dial->absent : hp_loop_now(dial->loop);
 }
 
 /*
@@ -233,24 +216,6 @@ is_out_of_reach(hp_dial *dial, const hoop_error *error)
     return now - dial->refused >= REFUSED_TIME;
 }
 
-static void
-fail_out_of_reach(hp_dial *dial)
-{
-    char where[HP_ADDR_TEXT];
-    hp_addr_print(&dial->to, where);
-    if (dial->hello.your_rank == HP_RANK_SERVER)
-        fail(
-            dial, HOOP_ERR_RENDEZVOUS,
-            "%s no longer listens at %s: its program has ended, or called hoop_server_stop. A ring goes on without it, "
-            "but can no longer be split",
-            dial->what, where);
-    else
-        fail(dial, HOOP_ERR_RENDEZVOUS,
-             "%s refuses connections at %s, where it has registered: does a firewall reject them, or is its "
-             "HOOP_SOCKET_IFNAME or HOOP_ADVERTISE wrong?",
-             dial->what, where);
-}
-
 /* The system refused to make the connection: for good, or for now. */
 static void
 on_no_socket(hp_dial *dial, const hoop_error *error)
@@ -259,16 +224,23 @@ on_no_socket(hp_dial *dial, const hoop_error *error)
     hp_dial_result result = {.fd = -1};
     dial->foreign = 0;
     note_absence(dial, error->sys_errno == ECONNREFUSED);
+    hp_addr_print(&dial->to, where);
     if (is_out_of_reach(dial, error)) {
-        fail_out_of_reach(dial);
+        fail(dial, HOOP_ERR_RENDEZVOUS,
+             dial->hello.your_rank == HP_RANK_SERVER
+                 ? "%s no longer listens at %s: its program has ended, or called hoop_server_stop. A ring goes on "
+                   "without it, but can no longer be split"
+                 : "%s refuses connections at %s, where it has registered: does a firewall reject them, or is its "
+                   "HOOP_SOCKET_IFNAME or HOOP_ADVERTISE wrong?",
+             dial->what, where);
         return;
     }
-    if (!is_short_for_long(dial, error) && !is_final(error)) {
+    int is_final = error->code != HOOP_ERR_SYSTEM || error->sys_errno == EAFNOSUPPORT || error->sys_errno == EINVAL;
+    if (!is_short_for_long(dial, error) && !is_final) {
         try_later(dial, NOBODY, error->text);
         return;
     }
-    hp_err_set(&result.error, error->code, "cannot connect to %s at %s: %s", dial->what,
-               hp_addr_print(&dial->to, where), error->text);
+    hp_err_set(&result.error, error->code, "cannot connect to %s at %s: %s", dial->what, where, error->text);
     result.error.sys_errno = error->sys_errno;
     finish(dial, &result);
 }
@@ -282,18 +254,6 @@ on_closed(hp_dial *dial)
         fail_closed(dial, "");
     else
         try_later(dial, CLOSES, "it closes the connection without an answer");
-}
-
-/* What answers is not of this job: another program, or a peer that has found this rank's HELLO right and then errs. */
-static void
-on_foreign(hp_dial *dial, const char *answer_why)
-{
-    char where[HP_ADDR_TEXT], why[128];
-    snprintf(why, sizeof(why), "the answer there is not from this job: %s", answer_why);
-    if (++dial->foreign < FOREIGN_MOST)
-        try_later(dial, NOBODY, why);
-    else
-        fail(dial, HOOP_ERR_AUTH, "%s at %s: %s", dial->what, hp_addr_print(&dial->to, where), why);
 }
 
 /* The greeting was sent, or is about to be, and no byte has come. */
@@ -323,25 +283,22 @@ on_lost(hp_dial *dial, int number)
     try_later(dial, NOBODY, why);
 }
 
-static void
-refuse_version(hp_dial *dial)
-{
-    char ours[32];
-    int min = dial->hello.ver_min, max = dial->hello.ver_max;
-    snprintf(ours, sizeof(ours), min == max ? "%d" : "%d to %d", min, max);
-    fail(dial, HOOP_ERR_VERSION,
-         "%s speaks version %u of hoop's protocol, this rank version %s; install one release of hoop everywhere",
-         dial->what, dial->handshake.version, ours);
-}
-
 /*
- * The peer is proven and refuses the connection. What fills it may just be leaving, connections of communicators that
- * were destroyed for instance, so only one that stays full refuses.
+ * The peer is proven and refuses the connection, perhaps for now only. What fills it may just be leaving, connections of
+ * communicators that were destroyed for instance, so only one that stays full refuses.
  */
 static void
 on_refusal(hp_dial *dial)
 {
     uint16_t status = dial->handshake.status;
+    uint64_t now = hp_loop_now(dial->loop);
+    dial->full = status != HP_FULL ? 0 : dial->full ? dial->full : now;
+    if (status == HP_LATE || status == HP_BUSY || (status == HP_FULL && now - dial->full < FULL_TIME)) {
+        dial->foreign = 0;
+        note_absence(dial, status == HP_LATE);
+        try_later(dial, status == HP_BUSY ? BUSY : WAITS, hp_status_text(status));
+        return;
+    }
     char me[48] = "this rank";
     hp_dial_result result = {.fd = -1, .status = status, .epoch = dial->handshake.epoch};
     const char *advice = "";
@@ -362,43 +319,34 @@ on_refusal(hp_dial *dial)
     finish(dial, &result);
 }
 
-/* Whether the peer's refusal is one for now. */
-static int
-must_wait(hp_dial *dial, uint16_t status)
-{
-    uint64_t now = hp_loop_now(dial->loop);
-    if (status != HP_FULL || !dial->full)
-        dial->full = status == HP_FULL ? now : 0;
-    return status == HP_LATE || status == HP_BUSY || (status == HP_FULL && now - dial->full < FULL_TIME);
-}
-
-static void
-on_done(hp_dial *dial)
-{
-    const hp_handshake *h = &dial->handshake;
-    hp_dial_result done = {
-        .fd = dial->fd, .features = h->features, .assigned_rank = h->assigned_rank, .shares = h->shares};
-    hp_err_clear(&done.error);
-    dial->fd = -1;
-    finish(dial, &done);
-}
-
 static void
 on_end(hp_dial *dial)
 {
     const hp_handshake *handshake = &dial->handshake;
     if (handshake->state == HP_HANDSHAKE_DONE) {
-        on_done(dial);
+        hp_dial_result done = {.fd = dial->fd,
+                               .features = handshake->features,
+                               .assigned_rank = handshake->assigned_rank,
+                               .shares = handshake->shares};
+        hp_err_clear(&done.error);
+        dial->fd = -1;
+        finish(dial, &done);
     } else if (handshake->state == HP_HANDSHAKE_REFUSED && handshake->status == HP_BAD_VERSION) {
-        refuse_version(dial);
-    } else if (handshake->state == HP_HANDSHAKE_REFUSED && !must_wait(dial, handshake->status)) {
-        on_refusal(dial);
+        char ours[32];
+        int min = dial->hello.ver_min, max = dial->hello.ver_max;
+        snprintf(ours, sizeof(ours), min == max ? "%d" : "%d to %d", min, max);
+        fail(dial, HOOP_ERR_VERSION,
+             "%s speaks version %u of hoop's protocol, this rank version %s; install one release of hoop everywhere",
+             dial->what, handshake->version, ours);
     } else if (handshake->state == HP_HANDSHAKE_REFUSED) {
-        dial->foreign = 0;
-        note_absence(dial, handshake->status == HP_LATE);
-        try_later(dial, handshake->status == HP_BUSY ? BUSY : WAITS, hp_status_text(handshake->status));
-    } else {
-        on_foreign(dial, handshake->why);
+        on_refusal(dial);
+    } else { /* another program, or a peer that has found this rank's HELLO right and then errs */
+        char where[HP_ADDR_TEXT], why[128];
+        snprintf(why, sizeof(why), "the answer there is not from this job: %s", handshake->why);
+        if (++dial->foreign < FOREIGN_MOST)
+            try_later(dial, NOBODY, why);
+        else
+            fail(dial, HOOP_ERR_AUTH, "%s at %s: %s", dial->what, hp_addr_print(&dial->to, where), why);
     }
 }
 

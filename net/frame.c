@@ -113,16 +113,6 @@ hp_frame_get_common(hp_frame *frame, const uint8_t *in, hoop_error *error)
     return check_common(frame, in, error);
 }
 
-static hoop_result
-get_call(hp_frame *frame, const uint8_t *in, hoop_error *error)
-{
-    if (hp_crc32c(in, HP_CALL_BYTES) != hp_get32(in + HP_CALL_BYTES))
-        return hp_err_set(error, HOOP_ERR_CORRUPT,
-                          "the checksum of an operation's description is wrong: bytes changed on the way");
-    hp_call_get(&frame->call, in);
-    return HOOP_SUCCESS;
-}
-
 hoop_result
 hp_frame_get_data(hp_frame *frame, const uint8_t *in, hoop_error *error)
 {
@@ -137,8 +127,60 @@ hp_frame_get_data(hp_frame *frame, const uint8_t *in, hoop_error *error)
     frame->payload_crc = hp_get32(in + 24);
     if (hp_get16(in + 6) != 0 || (!(frame->flags & HP_FRAME_PAYLOAD_CRC) && frame->payload_crc != 0))
         return hp_err_set(error, HOOP_ERR_PROTOCOL, "a slice's header has reserved bytes that are not 0");
-    return frame->flags & HP_FRAME_CALL ? get_call(frame, in + HP_DATA_BYTES, error) : HOOP_SUCCESS;
+    if (!(frame->flags & HP_FRAME_CALL))
+        return HOOP_SUCCESS;
+    const uint8_t *call = in + HP_DATA_BYTES;
+    if (hp_crc32c(call, HP_CALL_BYTES) != hp_get32(call + HP_CALL_BYTES))
+        return hp_err_set(error, HOOP_ERR_CORRUPT,
+                          "the checksum of an operation's description is wrong: bytes changed on the way");
+    hp_call_get(&frame->call, call);
+    return HOOP_SUCCESS;
 }
+
+/* --- the frame that came, and the one that was to come --- */
+
+static hoop_result
+other_call(const hp_frame *got, const hp_frame *want, int self, int peer, hoop_error *error)
+{
+    char theirs[112], ours[112], as[40] = "";
+    unsigned long long sequence = got->sequence, awaited = want->sequence;
+    if (!(got->flags & want->flags & HP_FRAME_CALL))
+        return hp_err_set(error, HOOP_ERR_MISMATCH,
+                          "rank %d is in operation %llu and rank %d in operation %llu: their calls or groups differ",
+                          peer, sequence, self, awaited);
+    hp_call_print(&got->call, theirs, sizeof(theirs));
+    hp_call_print(&want->call, ours, sizeof(ours));
+    if (sequence != awaited)
+        snprintf(as, sizeof(as), " as operation %llu", awaited);
+    return hp_err_set(error, HOOP_ERR_MISMATCH, "rank %d called %s as operation %llu, but rank %d called %s%s%s", peer,
+                      theirs, sequence, self, ours, as, hp_call_other_counts(&got->call, &want->call));
+}
+
+hoop_result
+hp_frame_check(const hp_frame *got, const hp_frame *want, uint32_t payload, int self, int peer, hoop_error *error)
+{
+    int same_ring = got->epoch == want->epoch && got->channel == want->channel;
+    int opens = (got->flags | want->flags) & HP_FRAME_CALL, both = got->flags & want->flags & HP_FRAME_CALL;
+    /* The checksums of two calls may be equal by chance; if both frames have the call itself, different ones cannot pass. */
+    int same_call = got->signature == want->signature && (!both || hp_call_equal(&got->call, &want->call));
+    hoop_result result;
+    if (same_ring && (!same_call || (opens && got->sequence != want->sequence)))
+        result = other_call(got, want, self, peer, error);
+    else if (same_ring && got->sequence == want->sequence && got->step == want->step &&
+             hp_frame_payload(got) == payload && (got->flags & HP_FRAME_CALL) == (want->flags & HP_FRAME_CALL))
+        return HOOP_SUCCESS;
+    else
+        result = hp_err_set(
+            error, got->epoch < want->epoch ? HOOP_ERR_STALE_EPOCH : HOOP_ERR_PROTOCOL,
+            "rank %d sent rank %d operation %llu step %u (%u bytes, epoch %u) instead of operation %llu step %u "
+            "(%u bytes, epoch %u)",
+            peer, self, (unsigned long long)got->sequence, got->step, hp_frame_payload(got), got->epoch,
+            (unsigned long long)want->sequence, want->step, payload, want->epoch);
+    error->sequence = hp_frame_operation(want);
+    return result;
+}
+
+/* --- control frames --- */
 
 size_t
 hp_frame_put_control(uint8_t *out, hp_frame_type type, const void *payload, size_t n)
@@ -187,13 +229,6 @@ fill(hp_frame_reader *reader, size_t target, const uint8_t **in, size_t *n)
     return reader->have == target;
 }
 
-static hoop_result
-get_control_common(hp_frame *frame, const uint8_t *in, hoop_error *error)
-{
-    hoop_result result = hp_frame_get_common(frame, in, error);
-    return result == HOOP_SUCCESS ? check_control_type(frame, error) : result;
-}
-
 static int
 spent(hp_frame_reader *reader)
 {
@@ -214,7 +249,8 @@ hp_frame_read(hp_frame_reader *reader, const uint8_t **in, size_t *n, int *type,
         reader->have = 0; /* the last call returned this frame */
     if (reader->have < HP_COMMON_BYTES && !fill(reader, HP_COMMON_BYTES, in, n))
         return 0;
-    if (get_control_common(&frame, reader->bytes, error) != HOOP_SUCCESS)
+    if (hp_frame_get_common(&frame, reader->bytes, error) != HOOP_SUCCESS ||
+        check_control_type(&frame, error) != HOOP_SUCCESS)
         return spent(reader);
     if (!fill(reader, HP_COMMON_BYTES + frame.length, in, n))
         return 0;
@@ -269,14 +305,6 @@ hp_abort_put(uint8_t out[HP_ABORT_BYTES], const hoop_error *error)
     return ABORT_FIXED + n;
 }
 
-/* An ABORT must carry an error, and must not name impossible ranks. */
-static int
-abort_fits(const hoop_error *error)
-{
-    return error->code > HOOP_SUCCESS && error->code <= 255 && error->code != HOOP_IN_PROGRESS && error->rank >= -1 &&
-           error->reporter >= -1 && error->phase <= HOOP_PHASE_LEAVE && (error->flags & ~HOOP_ERROR_BEST_EFFORT) == 0;
-}
-
 int
 hp_abort_get(hoop_error *error, const uint8_t *in, size_t n)
 {
@@ -295,7 +323,9 @@ hp_abort_get(hoop_error *error, const uint8_t *in, size_t n)
     error->text[n - ABORT_FIXED] = '\0';
     if (n == ABORT_FIXED)
         snprintf(error->text, sizeof(error->text), "a rank ended the ring, and gave no reason");
-    if (!abort_fits(error))
+    /* It must carry an error, and must not name impossible ranks. */
+    if (error->code <= HOOP_SUCCESS || error->code > 255 || error->code == HOOP_IN_PROGRESS || error->rank < -1 ||
+        error->reporter < -1 || error->phase > HOOP_PHASE_LEAVE || (error->flags & ~HOOP_ERROR_BEST_EFFORT) != 0)
         return 0;
     if (!ends_a_ring(error->code))
         error->code = HOOP_ERR_PROTOCOL;

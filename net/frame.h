@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * frame: the bytes in front of every message, encoded, decoded and checked; pure. hoop_protocol(7) is the reference.
+ * frame: the bytes in front of every message, encoded, decoded, checked and compared with the awaited ones; pure.
+ * hoop_protocol(7) is the reference.
  *
  *   common (16)   "HOOP" | version 1 | type 1 | flags 2 | length 4 (bytes that follow) | crc32c of the first 12
  *   data   (32)   epoch 4 | channel 2 | 0 2 | sequence 8 | step 4 | signature 4 | payload crc 4 | crc32c of these 28
@@ -11,6 +12,7 @@
 #define HP_FRAME_H
 
 #include "base/call.h"
+#include "net/frame.h"
 
 enum {
     HP_FRAME_VERSION = 1,
@@ -119,6 +121,14 @@ uint32_t hp_frame_put_data(uint8_t *out, const hp_frame *frame, uint32_t payload
 hoop_result hp_frame_get_common(hp_frame *frame, const uint8_t *in, hoop_error *error);
 /* Reads and checks the rest of a data head (32 or 52 bytes); the CRCs first. */
 hoop_result hp_frame_get_data(hp_frame *frame, const uint8_t *in, hoop_error *error);
+
+/*
+ * Compares the data frame that arrived with the awaited one. `want` and `payload` are what rank `self` has posted; `got`
+ * came from rank `peer`. Returns HOOP_SUCCESS, or an error that is filled except for its ranks: HOOP_ERR_MISMATCH (its
+ * sentence names both calls), HOOP_ERR_STALE_EPOCH, HOOP_ERR_PROTOCOL.
+ */
+hoop_result hp_frame_check(const hp_frame *got, const hp_frame *want, uint32_t payload, int self, int peer,
+                           hoop_error *error);
 
 /* After hp_frame_get_common: checks that the type is a control frame's, then the CRC of its `length` bytes at `in`. */
 hoop_result hp_frame_get_control(const hp_frame *frame, const uint8_t *in, hoop_error *error);

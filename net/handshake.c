@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * handshake: see handshake.h. The four messages lie one behind the other in `transcript`, and every MAC covers
- * all that lies before it. This file does no I/O, reads no clock and allocates nothing. It believes no field of a
- * message before it has found that message's MAC right. Whether a rank joined twice, and how many may, is the owner's
- * decision (hp_handshake_judge).
+ * all that lies before it. The state machine does no I/O, reads no clock and allocates nothing; hp_handshake_io, at the
+ * end, carries its bytes, and closes nothing. No field of a message is believed before that message's MAC was found right.
+ * Whether a rank joined twice, and how many may, is the owner's decision (hp_handshake_judge).
  */
 #include "net/handshake.h"
 
 #include "base/mem.h"
 #include "base/wire.h"
 #include "net/frame.h"
+#include "net/loop.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 
 /* Where the fields lie; those of M1 are in hp_hello_put. */
 enum { M1_MEMORY = 66, M1_FEATURES = 72 };
@@ -144,20 +147,6 @@ common_version(const hp_hello *hello)
     return low <= high ? (uint16_t)high : 0;
 }
 
-/*
- * The dialled rank must be this one. The dialling rank must be another one (no reflected connection) and in its
- * world.
- */
-static int
-ranks_fit(const hp_hello *hello, const hp_handshake_policy *policy)
-{
-    if (hello->your_rank != policy->my_rank || hello->my_rank == policy->my_rank)
-        return 0;
-    if (hello->my_rank == HP_RANK_UNKNOWN)
-        return policy->my_rank == HP_RANK_SERVER;
-    return hello->my_rank != HP_RANK_SERVER && (hello->world == 0 || hello->my_rank < hello->world);
-}
-
 /* Compares a proven HELLO with what this side accepts. */
 static hp_status
 examine(const hp_hello *hello, const hp_handshake_policy *policy)
@@ -174,7 +163,13 @@ examine(const hp_hello *hello, const hp_handshake_policy *policy)
         return HP_BAD_EPOCH;
     if (policy->world != 0 && hello->world != policy->world)
         return HP_BAD_WORLD;
-    if (!ranks_fit(hello, policy))
+    /* The dialled rank must be this one. The dialling rank must be another one (no reflected connection), */
+    if (hello->your_rank != policy->my_rank || hello->my_rank == policy->my_rank)
+        return HP_BAD_RANK;
+    /* and in its world; only a server is dialled by those that have no rank yet. */
+    if (hello->my_rank == HP_RANK_UNKNOWN
+            ? policy->my_rank != HP_RANK_SERVER
+            : hello->my_rank == HP_RANK_SERVER || (hello->world != 0 && hello->my_rank >= hello->world))
         return HP_BAD_RANK;
     return policy->busy ? HP_BUSY : HP_OK;
 }
@@ -193,10 +188,10 @@ challenge(hp_handshake *handshake)
     hp_put16(m2 + M2_VERSION, version != 0 ? version : HP_WIRE_MAX);
     hp_put16(m2 + M2_STATUS, handshake->status);
     hp_put64(m2 + M2_FEATURES, handshake->policy.features);
-    if (handshake->status == HP_OK)
-        return queue_message(handshake, HP_CHALLENGE, handshake->keys->resp, HP_HANDSHAKE_CONFIRM);
-    handshake->why = hp_status_text(handshake->status);
-    return queue_message(handshake, HP_CHALLENGE, handshake->keys->resp, HP_HANDSHAKE_REFUSED);
+    int fits = handshake->status == HP_OK;
+    handshake->why = fits ? handshake->why : hp_status_text(handshake->status);
+    return queue_message(handshake, HP_CHALLENGE, handshake->keys->resp,
+                         fits ? HP_HANDSHAKE_CONFIRM : HP_HANDSHAKE_REFUSED);
 }
 
 /* Responder: M1 is complete. Only its job may be used before its tag is found right. */
@@ -221,18 +216,6 @@ on_confirm(hp_handshake *handshake)
     return go(handshake, HP_HANDSHAKE_JUDGE);
 }
 
-/* Initiator: M2 is proven and accepts us. Returns what is wrong with its fields, or NULL. */
-static const char *
-challenge_fault(const hp_handshake *handshake)
-{
-    const hp_hello *hello = &handshake->hello;
-    if (handshake->epoch != hello->epoch)
-        return "a CHALLENGE of another epoch";
-    if (handshake->version < hello->ver_min || handshake->version > hello->ver_max)
-        return "a CHALLENGE that chose a version which was not offered";
-    return NULL;
-}
-
 /*
  * Initiator: M2 is complete. A refusal counts only if it comes from the rank that was dialled: otherwise an attacker
  * that redirects a connection could end a job.
@@ -241,11 +224,12 @@ static hp_handshake_state
 on_challenge(hp_handshake *handshake)
 {
     const uint8_t *m2 = handshake->m2;
+    const hp_hello *hello = &handshake->hello;
     if (!proven(handshake, HP_CHALLENGE, handshake->keys->resp))
         return bad(handshake, "a CHALLENGE made with another secret");
     if (!zeros(m2 + M2_RESERVED, 4) || !zeros(m2 + M2_RESERVED_8, 8))
         return bad(handshake, "a CHALLENGE with reserved bytes that are not 0");
-    if (hp_get32(m2 + M2_RANK) != handshake->hello.your_rank)
+    if (hp_get32(m2 + M2_RANK) != hello->your_rank)
         return bad(handshake, "a CHALLENGE from another rank than the one that was dialled");
     handshake->version = hp_get16(m2 + M2_VERSION);
     handshake->status = hp_get16(m2 + M2_STATUS);
@@ -254,10 +238,11 @@ on_challenge(hp_handshake *handshake)
         handshake->why = hp_status_text(handshake->status);
         return go(handshake, HP_HANDSHAKE_REFUSED);
     }
-    const char *fault = challenge_fault(handshake);
-    if (fault)
-        return bad(handshake, fault);
-    handshake->features = handshake->hello.features & hp_get64(m2 + M2_FEATURES);
+    if (handshake->epoch != hello->epoch)
+        return bad(handshake, "a CHALLENGE of another epoch");
+    if (handshake->version < hello->ver_min || handshake->version > hello->ver_max)
+        return bad(handshake, "a CHALLENGE that chose a version which was not offered");
+    handshake->features = hello->features & hp_get64(m2 + M2_FEATURES);
     return queue_message(handshake, HP_CONFIRM, handshake->keys->init, HP_HANDSHAKE_WELCOME);
 }
 
@@ -317,12 +302,6 @@ hp_handshake_accept(hp_handshake *handshake, const hp_keys *keys, const hp_hands
     memcpy(handshake->m2 + M2_NONCE, nonce, 32);
     handshake->keys = keys;
     handshake->policy = *policy;
-}
-
-void
-hp_handshake_trust_hello(hp_handshake *handshake)
-{
-    handshake->hello_proven = 1;
 }
 
 size_t
@@ -452,4 +431,26 @@ hp_status_text(int status)
     if (status < 0 || status >= HP_STATUSES)
         return "refused for a reason unknown to this version";
     return texts[status];
+}
+
+int
+hp_handshake_io(hp_handshake *handshake, int fd, uint64_t now)
+{
+    for (size_t want; (want = hp_handshake_want(handshake)) > 0 || handshake->out_n > 0;) {
+        uint8_t bytes[HP_M1];
+        int writes = handshake->out_n > 0;
+        ssize_t n = writes ? send(fd, handshake->out, handshake->out_n, MSG_NOSIGNAL)
+                           : recv(fd, bytes, want < sizeof(bytes) ? want : sizeof(bytes), 0);
+        if (n > 0 && writes)
+            hp_handshake_wrote(handshake, (size_t)n);
+        else if (n > 0)
+            hp_handshake_feed(handshake, bytes, (size_t)n, now);
+        else if (n < 0 && errno == EAGAIN)
+            return writes ? HP_WRITE : HP_READ;
+        else if (n == 0 || errno != EINTR) {
+            errno = n < 0 ? errno : 0;
+            return HP_HANDSHAKE_IO_LOST;
+        }
+    }
+    return HP_HANDSHAKE_IO_STOP;
 }

@@ -2,12 +2,13 @@
 /*
  * handshake: the handshake of every connection (hoop_protocol(7)) as a pure state machine: bytes in, bytes out, no
  * I/O, no clock of its own. The same machine runs under libevent (acceptor, dial), in the fuzzer and under a virtual
- * clock.
+ * clock. Over a socket hp_handshake_io runs it.
  */
 #ifndef HP_HANDSHAKE_H
 #define HP_HANDSHAKE_H
 
 #include "net/auth.h"
+#include "net/handshake.h"
 
 enum { HP_ROLE_CONTROL = 1, HP_ROLE_DATA = 2, HP_ROLE_ASK = 3 }; /* ASK: no rank, hoop-top asks what the job does */
 enum { HP_WIRE_MIN = 5, HP_WIRE_MAX = 5 };                       /* versions of the protocol that this build speaks */
@@ -80,7 +81,7 @@ typedef struct hp_handshake_policy {
 typedef struct hp_handshake {
     hp_handshake_state state;
     int initiator;
-    int hello_proven;           /* responder: the owner has found M1's tag right */
+    int hello_proven; /* responder: the owner has found M1's tag right with the same keys, and says so before M1 is fed */
     const hp_keys *keys;        /* the owner keeps them until the end; NULL afterwards */
     hp_handshake_policy policy; /* responder only; copied */
     hp_hello hello;             /* the peer's (responder; proven from CONFIRM on) or ours (initiator) */
@@ -111,9 +112,6 @@ void hp_handshake_start(hp_handshake *handshake, const hp_keys *keys, const hp_h
 void hp_handshake_accept(hp_handshake *handshake, const hp_keys *keys, const hp_handshake_policy *policy,
                          const uint8_t nonce[32], uint64_t deadline);
 
-/* Responder, before M1 is fed: the owner has found M1's tag right with the same keys, so it is not computed again. */
-void hp_handshake_trust_hello(hp_handshake *handshake);
-
 /*
  * How many bytes the handshake wants next; 0: none. Never read more from the socket: what follows belongs to the
  * owner.
@@ -135,5 +133,15 @@ void hp_handshake_judge(hp_handshake *handshake, hp_status status, uint32_t assi
 void hp_hello_put(uint8_t out[HP_M1], const hp_hello *hello, const uint8_t nonce[32]); /* without the tag */
 int hp_hello_get(hp_hello *hello, const uint8_t in[HP_M1]);
 int hp_hello_begins(const uint8_t *in, size_t n); /* whether a HELLO may begin with these n bytes */
+
+enum { HP_HANDSHAKE_IO_LOST = -1, HP_HANDSHAKE_IO_STOP = 0 }; /* or HP_READ, HP_WRITE: what to wait for */
+
+/*
+ * Writes and reads as far as the socket allows. It never reads more than the handshake wants: what follows is the
+ * owner's. HP_HANDSHAKE_IO_STOP: everything is written; the state (JUDGE, DONE, REFUSED, BAD) decides what is next.
+ * HP_HANDSHAKE_IO_LOST: the peer closed or reset the connection (errno; 0: it closed). `now` is by the clock of the
+ * handshake's deadline.
+ */
+int hp_handshake_io(hp_handshake *handshake, int fd, uint64_t now);
 
 #endif

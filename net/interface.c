@@ -56,8 +56,7 @@ usable(const struct ifaddrs *entry, hp_addr *addr)
     int family = entry->ifa_addr->sa_family;
     if (family != AF_INET && family != AF_INET6)
         return 0;
-    memset(addr, 0, sizeof(*addr));
-    addr->length = family == AF_INET ? sizeof(addr->u.v4) : sizeof(addr->u.v6);
+    *addr = (hp_addr){.length = family == AF_INET ? sizeof(addr->u.v4) : sizeof(addr->u.v6)};
     memcpy(&addr->u, entry->ifa_addr, addr->length);
     hp_addr_set_port(addr, 0);
     return 1;
@@ -113,17 +112,6 @@ in_subnet(const hp_addr *addr, const char *item, size_t length)
     return memcmp(net, host, whole) == 0 && (rest == 0 || ((net[whole] ^ host[whole]) & mask) == 0);
 }
 
-static int
-item_fits(const struct ifaddrs *entry, const hp_addr *addr, const char *item, size_t length, int exact)
-{
-    int subnet = in_subnet(addr, item, length);
-    if (subnet >= 0)
-        return subnet;
-    if (strncmp(entry->ifa_name, item, length) != 0)
-        return 0;
-    return !exact || entry->ifa_name[length] == '\0';
-}
-
 /* The index of the first item of the list that fits, or NO_MATCH. */
 static int
 list_fits(const struct wish *wish, const struct ifaddrs *entry, const hp_addr *addr)
@@ -131,7 +119,10 @@ list_fits(const struct wish *wish, const struct ifaddrs *entry, const hp_addr *a
     int place = 0;
     for (const char *item = wish->list; *item; place++) {
         size_t length = strcspn(item, ",");
-        if (length && item_fits(entry, addr, item, length, wish->exact))
+        int fits = length ? in_subnet(addr, item, length) : 0;
+        if (fits < 0)
+            fits = strncmp(entry->ifa_name, item, length) == 0 && (!wish->exact || entry->ifa_name[length] == '\0');
+        if (fits)
             return place;
         item += length + (item[length] == ',');
     }
@@ -229,25 +220,22 @@ nothing_fits(const struct search *s, const struct ifaddrs *all, const char *want
                       list[0] ? list : "none");
 }
 
-static void
-choose(struct search *s, const struct ifaddrs *all)
+/* Returns 0, or -1 with errno. The C library opens a socket for this. */
+static int
+list_all(struct ifaddrs **all)
 {
-    hp_addr addr;
-    s->best_score = UNFIT;
-    for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next) {
-        uint32_t its = usable(entry, &addr) ? score(s, entry, &addr) : UNFIT;
-        if (its < s->best_score) {
-            s->best = entry;
-            s->best_score = its;
-        }
-    }
+    *all = NULL;
+    hp_socket_lock();
+    int failed = getifaddrs(all);
+    hp_socket_unlock();
+    return failed;
 }
 
 hoop_result
 hp_interface_choose(hp_addr *addr, const char *wanted, const hp_addr *server, char name[32], char *why, size_t why_size,
                     hoop_error *error)
 {
-    struct search s = {.best = NULL};
+    struct search s = {.best_score = UNFIT};
     hp_addr home = {.u.v4 = {.sin_family = AF_INET}, .length = sizeof(home.u.v4)};
     home.u.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     memset(addr, 0, sizeof(*addr));
@@ -260,13 +248,17 @@ hp_interface_choose(hp_addr *addr, const char *wanted, const hp_addr *server, ch
         s.near = hp_addr_is_loopback(to);
         hp_addr_route(&s.route, to);
     }
-    struct ifaddrs *all = NULL;
-    hp_socket_lock();
-    int failed = getifaddrs(&all);
-    hp_socket_unlock();
-    if (failed)
+    struct ifaddrs *all;
+    if (list_all(&all) != 0)
         return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot list this machine's network interfaces");
-    choose(&s, all);
+    for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next) {
+        hp_addr one;
+        uint32_t its = usable(entry, &one) ? score(&s, entry, &one) : UNFIT;
+        if (its < s.best_score) {
+            s.best = entry;
+            s.best_score = its;
+        }
+    }
     explain(&s, all, why, why_size);
     if (s.best) {
         usable(s.best, addr);
@@ -294,19 +286,13 @@ distance(const hp_interface_fact *fact)
     return fact->bridge ? 3 : fact->tunnel ? 2 : fact->wireless ? 1 : 0;
 }
 
-static int
-same_way(const hp_interface_fact *a, const hp_interface_fact *b)
-{
-    return a->addr.u.any.sa_family == b->addr.u.any.sa_family && strcmp(a->name, b->name) == 0;
-}
-
-/* Whether an earlier one of its interface, or the chosen address, stands for it. */
+/* Whether an earlier one of its interface and family, or the chosen address, stands for it. */
 static int
 is_covered(const hp_addr *chosen, const hp_interface_fact *fact, int n, int i)
 {
     for (int k = 0; k < n; k++)
         if (((k < i && distance(&fact[k]) != UNFIT) || hp_addr_same_host(&fact[k].addr, chosen)) &&
-            same_way(&fact[k], &fact[i]))
+            fact[k].addr.u.any.sa_family == fact[i].addr.u.any.sa_family && strcmp(fact[k].name, fact[i].name) == 0)
             return 1;
     return 0;
 }
@@ -336,12 +322,9 @@ int
 hp_interface_others(hp_addr other[HP_OTHERS], const hp_addr *chosen)
 {
     hp_interface_fact fact[FACTS];
-    struct ifaddrs *all = NULL;
+    struct ifaddrs *all;
     int n = 0;
-    hp_socket_lock();
-    int failed = getifaddrs(&all);
-    hp_socket_unlock();
-    if (failed)
+    if (list_all(&all) != 0)
         return 0;
     for (const struct ifaddrs *entry = all; entry && n < FACTS; entry = entry->ifa_next) {
         hp_interface_fact *f = &fact[n];

@@ -4,7 +4,6 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "net/stripe.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -35,15 +34,6 @@ hp_link_new(int sending, int self, int peer, int distance, int stripes, uint32_t
     return link;
 }
 
-static int
-attached(const hp_link *link)
-{
-    int count = 0;
-    for (int k = 0; k < link->stripes; k++)
-        count += link->stripe[k] ? 1 : 0;
-    return count;
-}
-
 void
 hp_link_pair(hp_link *out, hp_link *in, int dials)
 {
@@ -62,20 +52,13 @@ set_stripe(hp_link *link, int k, hp_stripe *stripe)
         link->twin->stripe[k] = stripe;
 }
 
-/* Whether the connection for stripe k is the last one that a lost link lacks. It has carried nothing in that place. */
-static int
-is_replaced(const hp_link *link, int k)
-{
-    for (int i = 0; i < link->stripes; i++)
-        if (i != k && link->stripe[i] && hp_stripe_has_ended(link->stripe[i]))
-            return 0;
-    return link->state == HP_LINK_LOST;
-}
-
 static void
 set_open(hp_link *link, int again)
 {
-    if (attached(link) < link->stripes || (link->state > HP_LINK_DIALING && !again))
+    for (int k = 0; k < link->stripes; k++)
+        if (!link->stripe[k])
+            return;
+    if (link->state > HP_LINK_DIALING && !again)
         return;
     link->state = HP_LINK_OPEN;
     hp_err_clear(&link->error);
@@ -84,7 +67,10 @@ set_open(hp_link *link, int again)
 hoop_result
 hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg, hoop_error *error)
 {
-    int again = is_replaced(link, k);
+    int again =
+        link->state == HP_LINK_LOST; /* it lacks this connection alone, which has carried nothing in that place */
+    for (int i = 0; i < link->stripes; i++)
+        again &= i == k || !link->stripe[i] || !link->stripe[i]->medium.eof;
     hp_stripe_free(link->stripe[k]);
     set_stripe(link, k, hp_stripe_new(link, k, fd, loop, kick, arg));
     if (!link->stripe[k])
@@ -99,26 +85,27 @@ void
 hp_link_share(hp_link *link, int k, hp_shm *shm)
 {
     hp_shm_opened(shm);
-    hp_stripe_medium(link->stripe[k])->shm = shm;
+    link->stripe[k]->medium.shm = shm;
 }
 
 int
 hp_link_shares(const hp_link *link)
 {
-    return link->stripe[0] && hp_stripe_medium(link->stripe[0])->shm;
+    return link->stripe[0] && link->stripe[0]->medium.shm;
 }
 
 int
 hp_link_is_fresh(const hp_link *link, int k)
 {
-    return !link->stripe[k] || hp_stripe_is_fresh(link->stripe[k]);
+    const hp_stripe *stripe = link->stripe[k];
+    return !stripe || (stripe->accepted && !stripe->heard);
 }
 
 int
 hp_link_is_stuck(const hp_link *link)
 {
     const hp_stripe *next = link->stripe[link->done % (uint64_t)link->stripes];
-    return link->done < link->posted && (next ? hp_stripe_has_ended(next) : link->state == HP_LINK_LOST);
+    return link->done < link->posted && (next ? next->medium.eof : link->state == HP_LINK_LOST);
 }
 
 const hp_frame *
@@ -133,12 +120,21 @@ hp_link_path(const hp_link *link)
 {
     hp_tcp_path all = {0};
     for (int k = 0; k < link->stripes; k++) {
-        if (!link->stripe[k])
+        const hp_medium *m = link->stripe[k] ? &link->stripe[k]->medium : NULL;
+        if (!m || m->shm)
             continue;
-        hp_tcp_path one = hp_medium_path(hp_stripe_medium(link->stripe[k]));
-        hp_tcp_path_join(&all, &one);
+        hp_tcp_path one = hp_tcp_path_of(m->fd, m->one_address);
+        all.retransmits += one.retransmits;
+        all.delivery_rate += one.delivery_rate;
+        all.rtt_us = one.rtt_us > all.rtt_us ? one.rtt_us : all.rtt_us;
     }
     return all;
+}
+
+static hp_tcp_look
+look(const hp_stripe *stripe)
+{
+    return !stripe || stripe->medium.eof || stripe->medium.shut ? (hp_tcp_look){0} : hp_tcp_look_at(stripe->medium.fd);
 }
 
 uint64_t
@@ -146,7 +142,11 @@ hp_link_silence(hp_link *link, uint64_t now)
 {
     uint64_t longest = 0;
     for (int k = 0; k < link->stripes && link->state == HP_LINK_OPEN; k++) {
-        uint64_t silence = link->stripe[k] ? hp_medium_silence(hp_stripe_medium(link->stripe[k]), now) : 0;
+        hp_tcp_look seen = look(link->stripe[k]);
+        if (!link->stripe[k])
+            continue;
+        hp_tcp_silence_note(&link->stripe[k]->medium.silence, &seen, now);
+        uint64_t silence = hp_tcp_silence_lasts(&link->stripe[k]->medium.silence, now);
         longest = silence > longest ? silence : longest;
     }
     return longest;
@@ -155,18 +155,22 @@ hp_link_silence(hp_link *link, uint64_t now)
 uint32_t
 hp_link_lost_size(const hp_link *link, uint64_t now)
 {
-    uint32_t size = 0;
-    for (int k = 0; k < link->stripes && !size && link->state == HP_LINK_OPEN; k++)
-        size = link->stripe[k] ? hp_medium_lost_size(hp_stripe_medium(link->stripe[k]), now) : 0;
-    return size;
+    for (int k = 0; k < link->stripes && link->state == HP_LINK_OPEN; k++) {
+        hp_tcp_look seen = look(link->stripe[k]);
+        if (link->stripe[k] && hp_tcp_silence_may_be_size(&link->stripe[k]->medium.silence, &seen, now))
+            return seen.mss;
+    }
+    return 0;
 }
 
 int
 hp_link_is_heard(const hp_link *link, uint64_t within)
 {
-    for (int k = 0; k < link->stripes && link->state == HP_LINK_OPEN; k++)
-        if (link->stripe[k] && hp_medium_is_heard(hp_stripe_medium(link->stripe[k]), within))
+    for (int k = 0; k < link->stripes && link->state == HP_LINK_OPEN; k++) {
+        const hp_medium *m = link->stripe[k] ? &link->stripe[k]->medium : NULL;
+        if (m && !m->eof && !m->shut && hp_tcp_is_heard(m->fd, within))
             return 1;
+    }
     return 0;
 }
 
@@ -187,24 +191,17 @@ hp_link_cut(hp_link *link)
             hp_stripe_cut(link->stripe[k]);
 }
 
-static uint64_t
-append(hp_link *link, const hp_frame *frame, const hp_iov *body, uint32_t bytes)
-{
-    link->posts[link->posted & (link->capacity - 1)] = (hp_post){.frame = *frame, .bytes = bytes, .body = *body};
-    return ++link->posted;
-}
-
 uint64_t
 hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes)
 {
-    hp_iov one = {.data = data, .run = bytes};
-    return append(link, frame, &one, bytes);
+    return hp_link_post_iov(link, frame, &(hp_iov){.data = data, .run = bytes}, bytes);
 }
 
 uint64_t
 hp_link_post_iov(hp_link *link, const hp_frame *frame, const hp_iov *pieces, uint32_t bytes)
 {
-    return append(link, frame, pieces, bytes);
+    link->posts[link->posted & (link->capacity - 1)] = (hp_post){.frame = *frame, .bytes = bytes, .body = *pieces};
+    return ++link->posted;
 }
 
 static void
@@ -250,17 +247,23 @@ hp_link_arm(hp_link *link)
             hp_stripe_arm(link->stripe[k]);
 }
 
+/* The last word to the peer. */
+static void
+end(hp_link *link, int type, const void *payload, size_t n)
+{
+    for (int k = 0; k < link->stripes; k++) {
+        if (!link->stripe[k])
+            continue;
+        hp_stripe_send_control(link->stripe[k], type, payload, n);
+        hp_stripe_shut(link->stripe[k]);
+    }
+}
+
 void
 hp_link_stop(hp_link *link, const hoop_error *cause)
 {
     uint8_t payload[HP_ABORT_BYTES];
-    size_t n = hp_abort_put(payload, cause);
-    for (int k = 0; k < link->stripes; k++) {
-        if (!link->stripe[k])
-            continue;
-        hp_stripe_send_control(link->stripe[k], HP_ABORT, payload, n);
-        hp_stripe_shut(link->stripe[k]);
-    }
+    end(link, HP_ABORT, payload, hp_abort_put(payload, cause));
     if (link->state <= HP_LINK_LEFT)
         link->state = HP_LINK_ABORT;
 }
@@ -268,12 +271,7 @@ hp_link_stop(hp_link *link, const hoop_error *cause)
 void
 hp_link_leave(hp_link *link)
 {
-    for (int k = 0; k < link->stripes; k++) {
-        if (!link->stripe[k])
-            continue;
-        hp_stripe_send_control(link->stripe[k], HP_LEAVE, NULL, 0);
-        hp_stripe_shut(link->stripe[k]);
-    }
+    end(link, HP_LEAVE, NULL, 0);
 }
 
 int

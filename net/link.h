@@ -10,10 +10,7 @@
 #ifndef HP_LINK_H
 #define HP_LINK_H
 
-#include "net/link_state.h"
-#include "net/loop.h"
-#include "net/shm.h"
-#include "net/tcp_path.h"
+#include "net/stripe.h"
 
 /* capacity: how many posts it can hold. NULL when memory runs out. The state is HP_LINK_WANTED. */
 hp_link *hp_link_new(int sending, int self, int peer, int distance, int stripes, uint32_t capacity);
@@ -45,11 +42,14 @@ int hp_link_is_stuck(const hp_link *link);
 /* The decoded head of a data frame that has come, and for which there is no post yet, or which was refused; NULL: none. */
 const hp_frame *hp_link_unposted(const hp_link *link);
 
-/* What the kernel has measured of its connections; a system call for each. Zeros where memory carries the posts. */
+/*
+ * What the kernel has measured of its connections, a system call for each: the longest round trip, and the sums of the
+ * others. Zeros where memory carries the posts.
+ */
 hp_tcp_path hp_link_path(const hp_link *link);
 
 /*
- * For how many ns the other host has acknowledged nothing on one of its connections (tcp_silence.h); a system call for each. Only
+ * For how many ns the other host has acknowledged nothing on one of its connections (tcp.h); a system call for each. Only
  * looks since which the link was open count. hp_link_cut ends those that are silent, and the wait for one that is dialled:
  * the link is lost (ETIMEDOUT). It opens again if the dial succeeds after all.
  */

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "net/socket.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -104,19 +105,22 @@ descriptors_left(void)
 
 /* --- the timerfd --- */
 
-static void
-arm(hp_loop *loop, uint64_t when)
+/* HP_NEVER: off. Returns 1 if it is set. */
+static int
+set_timerfd(int fd, uint64_t when)
 {
-    if (when == loop->armed)
-        return;
     struct itimerspec spec = {0};
     if (when != HP_NEVER) {
         spec.it_value.tv_sec = (time_t)(when / HP_SEC);
-        spec.it_value.tv_nsec = (long)(when % HP_SEC);
-        if (when == 0)
-            spec.it_value.tv_nsec = 1; /* all zero would disarm it */
+        spec.it_value.tv_nsec = when ? (long)(when % HP_SEC) : 1; /* all zero would disarm it */
     }
-    if (timerfd_settime(loop->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL) == 0)
+    return timerfd_settime(fd, TFD_TIMER_ABSTIME, &spec, NULL) == 0;
+}
+
+static void
+arm(hp_loop *loop, uint64_t when)
+{
+    if (when != loop->armed && set_timerfd(loop->timer_fd, when))
         loop->armed = when;
 }
 
@@ -259,22 +263,14 @@ hp_timer_free(hp_timer *timer)
 
 /* --- watches --- */
 
+/* Of one of its two events. */
 static void
-on_read(evutil_socket_t fd, short what, void *arg)
+on_ready(evutil_socket_t fd, short what, void *arg)
 {
-    (void)fd, (void)what;
+    (void)fd;
     hp_watch *watch = arg;
     watch->loop->served++;
-    watch->fn(watch->arg, HP_READ);
-}
-
-static void
-on_write(evutil_socket_t fd, short what, void *arg)
-{
-    (void)fd, (void)what;
-    hp_watch *watch = arg;
-    watch->loop->served++;
-    watch->fn(watch->arg, HP_WRITE);
+    watch->fn(watch->arg, what & EV_READ ? HP_READ : HP_WRITE);
 }
 
 /* After a fork: gives the child epoll sets of its own, so that its changes do not reach the parent. */
@@ -284,9 +280,7 @@ part_from_parent(hp_loop *loop)
     if (loop->pid == getpid())
         return;
     loop->pid = getpid();
-    if (loop->mirror_fd >= 0)
-        close(loop->mirror_fd);
-    loop->mirror_fd = -1;
+    hp_loop_fd_close(loop);
     event_reinit(loop->base);
 }
 
@@ -300,8 +294,8 @@ hp_watch_new(hp_loop *loop, int fd, hp_watch_fn *fn, void *arg)
     watch->fd = fd;
     watch->fn = fn;
     watch->arg = arg;
-    event_assign(&watch->read, loop->base, fd, EV_READ | EV_PERSIST, on_read, watch);
-    event_assign(&watch->write, loop->base, fd, EV_WRITE | EV_PERSIST, on_write, watch);
+    event_assign(&watch->read, loop->base, fd, EV_READ | EV_PERSIST, on_ready, watch);
+    event_assign(&watch->write, loop->base, fd, EV_WRITE | EV_PERSIST, on_ready, watch);
     watch->next = loop->watches;
     watch->link = &loop->watches;
     if (watch->next)
@@ -514,31 +508,23 @@ hp_loop_wake(hp_loop *loop)
     errno = kept;
 }
 
-static int
-mirror_own(hp_loop *loop, int fd)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
-    return epoll_ctl(loop->mirror_fd, EPOLL_CTL_ADD, fd, &event);
-}
-
 int
 hp_loop_fd(hp_loop *loop)
 {
     if (loop->mirror_fd >= 0)
         return loop->mirror_fd;
-    int plugs[LOW_FDS];
-    plug(plugs);
-    loop->mirror_fd = epoll_create1(EPOLL_CLOEXEC);
-    unplug(plugs);
+    loop->mirror_fd = hp_socket_raise(epoll_create1(EPOLL_CLOEXEC));
     if (loop->mirror_fd < 0)
         return -1;
-    int bad = mirror_own(loop, loop->wake_fd) != 0 || mirror_own(loop, loop->timer_fd) != 0;
+    struct epoll_event wake = {.events = EPOLLIN, .data.fd = loop->wake_fd};
+    struct epoll_event timer = {.events = EPOLLIN, .data.fd = loop->timer_fd};
+    int bad = epoll_ctl(loop->mirror_fd, EPOLL_CTL_ADD, loop->wake_fd, &wake) != 0 ||
+              epoll_ctl(loop->mirror_fd, EPOLL_CTL_ADD, loop->timer_fd, &timer) != 0;
     for (const hp_watch *watch = loop->watches; watch && !bad; watch = watch->next)
         bad = mirror_watch(watch, 0, watch->interest) != 0;
     if (bad) {
         int number = errno;
-        close(loop->mirror_fd);
-        loop->mirror_fd = -1;
+        hp_loop_fd_close(loop);
         errno = number;
         return -1;
     }
@@ -552,4 +538,39 @@ hp_loop_fd_close(hp_loop *loop)
     if (loop->mirror_fd >= 0)
         close(loop->mirror_fd);
     loop->mirror_fd = -1;
+}
+
+/* --- alarms --- */
+
+int
+hp_alarm_open(hp_alarm *alarm)
+{
+    *alarm = (hp_alarm){.when = HP_NEVER};
+    hp_awake_sleep(&alarm->clock, HP_NEVER);
+    alarm->fd = hp_socket_raise(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+    return alarm->fd;
+}
+
+uint64_t
+hp_alarm_time(hp_alarm *alarm)
+{
+    uint64_t now = hp_awake_time(&alarm->clock, hp_now());
+    hp_awake_sleep(&alarm->clock, hp_awake_when(&alarm->clock, alarm->when));
+    return now;
+}
+
+void
+hp_alarm_set(hp_alarm *alarm, uint64_t when)
+{
+    uint64_t then = hp_awake_when(&alarm->clock, when);
+    alarm->when = when;
+    hp_awake_sleep(&alarm->clock, then);
+    set_timerfd(alarm->fd, then);
+}
+
+int
+hp_alarm_rang(hp_alarm *alarm)
+{
+    uint64_t count;
+    return read(alarm->fd, &count, sizeof(count)) >= 0 || errno != EAGAIN;
 }

@@ -6,6 +6,10 @@
 #include "net/socket.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -27,30 +31,16 @@ hp_medium_end(hp_medium *m)
 /* --- bytes --- */
 
 /* A full ring, or an empty one, is as a connection that would block, until that has ended. */
-static ssize_t
-write_shared(hp_medium *m, const struct iovec *places, int n)
-{
-    ssize_t put = m->over ? 0 : hp_pipe_move(&m->shm->out, places, n);
-    m->owes_wake |= put > 0 && hp_pipe_wakes_other(&m->shm->out);
-    errno = put < 0 ? EBADMSG : !m->over ? EAGAIN : m->number ? m->number : EPIPE;
-    return put > 0 ? put : -1;
-}
-
-static ssize_t
-read_shared(hp_medium *m, const struct iovec *places, int n)
-{
-    ssize_t got = hp_pipe_move(&m->shm->in, places, n);
-    m->owes_wake |= got > 0 && hp_pipe_wakes_other(&m->shm->in);
-    errno = got < 0 ? EBADMSG : m->over ? m->number : EAGAIN;
-    return got > 0 || (got == 0 && m->over && !m->number) ? got : -1;
-}
-
 ssize_t
 hp_medium_write(hp_medium *m, const struct iovec *places, int n)
 {
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)places, .msg_iovlen = (size_t)n};
-    if (m->shm)
-        return write_shared(m, places, n);
+    if (m->shm) {
+        ssize_t put = m->over ? 0 : hp_pipe_move(&m->shm->out, places, n);
+        m->owes_wake |= put > 0 && hp_pipe_wakes_other(&m->shm->out);
+        errno = put < 0 ? EBADMSG : !m->over ? EAGAIN : m->number ? m->number : EPIPE;
+        return put > 0 ? put : -1;
+    }
     if (n == 1)
         return send(m->fd, places[0].iov_base, places[0].iov_len, MSG_DONTWAIT | MSG_NOSIGNAL);
     return sendmsg(m->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -60,8 +50,12 @@ ssize_t
 hp_medium_read(hp_medium *m, const struct iovec *places, int n)
 {
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)places, .msg_iovlen = (size_t)n};
-    if (m->shm)
-        return read_shared(m, places, n);
+    if (m->shm) {
+        ssize_t got = hp_pipe_move(&m->shm->in, places, n);
+        m->owes_wake |= got > 0 && hp_pipe_wakes_other(&m->shm->in);
+        errno = got < 0 ? EBADMSG : m->over ? m->number : EAGAIN;
+        return got > 0 || (got == 0 && m->over && !m->number) ? got : -1;
+    }
     if (n == 1)
         return recv(m->fd, places[0].iov_base, places[0].iov_len, MSG_DONTWAIT);
     return recvmsg(m->fd, &message, MSG_DONTWAIT);
@@ -79,22 +73,14 @@ hp_medium_has_bytes(hp_medium *m)
  * In the middle of a payload the thread need not wake for every packet: the sender's socket delivers the rest, the
  * end of the connection wakes it whatever is set, and the driver polls all links from time to time anyway.
  */
-static void
-set_wake(hp_medium *m, uint32_t bytes)
-{
-    int wake_at = bytes < WAKE_BYTES ? (int)bytes : WAKE_BYTES;
-    if (wake_at != m->wake_at && (m->wake_at || wake_at > 1))
-        hp_sock_wake_at(m->fd, wake_at);
-    m->wake_at = wake_at;
-}
-
 int
 hp_medium_await(hp_medium *m, uint32_t n, uint32_t room)
 {
-    int ready = 0;
+    int ready = 0, wake_at = n < WAKE_BYTES ? (int)n : WAKE_BYTES;
     if (!m->shm) {
-        if (n)
-            set_wake(m, n);
+        if (n && wake_at != m->wake_at && (m->wake_at || wake_at > 1))
+            (void)setsockopt(m->fd, SOL_SOCKET, SO_RCVLOWAT, &wake_at, sizeof(wake_at));
+        m->wake_at = n ? wake_at : m->wake_at;
         return 0;
     }
     if (n)
@@ -115,44 +101,44 @@ hp_medium_awake(hp_medium *m)
     m->asked_wake = 0;
 }
 
-/* --- the connection --- */
-
 void
 hp_medium_delay_acks(const hp_medium *m)
 {
+    int off = 0;
     if (m->one_address && !m->shm)
-        hp_sock_delay_acks(m->fd);
+        (void)setsockopt(m->fd, IPPROTO_TCP, TCP_QUICKACK, &off, sizeof(off));
 }
 
-hp_tcp_path
-hp_medium_path(const hp_medium *m)
-{
-    return m->shm ? (hp_tcp_path){0} : hp_tcp_path_of(m->fd, m->one_address);
-}
+/* --- control frames --- */
 
-static hp_tcp_look
-look(const hp_medium *m)
-{
-    return m->eof || m->shut ? (hp_tcp_look){0} : hp_tcp_look_at(m->fd);
-}
+enum { TICK_QUEUE = 4096 };
 
-uint64_t
-hp_medium_silence(hp_medium *m, uint64_t now)
+int
+hp_control_add(hp_control *control, int fd, hp_frame_type type, const void *payload, size_t n)
 {
-    hp_tcp_look seen = look(m);
-    hp_tcp_silence_note(&m->silence, &seen, now);
-    return hp_tcp_silence_lasts(&m->silence, now);
+    if (control->out_at > 0) { /* a peer may take a few bytes at a time and never all of them */
+        control->out_n -= control->out_at;
+        memmove(control->out, control->out + control->out_at, control->out_n);
+        control->out_at = 0;
+    }
+    int queued = 0;
+    if (type == HP_TICK && (hp_control_waits(control) || (ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > TICK_QUEUE)))
+        return 0;
+    if ((type == HP_CREDIT && control->out_n > HP_CONTROL_ROOM / 2) ||
+        HP_CONTROL_ROOM - control->out_n < HP_COMMON_BYTES + n + 4)
+        return 0;
+    control->out_n += hp_frame_put_control(control->out + control->out_n, type, payload, n);
+    return 1;
 }
 
 int
-hp_medium_is_heard(const hp_medium *m, uint64_t within)
+hp_control_write(hp_control *control, int fd)
 {
-    return !m->eof && !m->shut && hp_tcp_is_heard(m->fd, within);
-}
-
-uint32_t
-hp_medium_lost_size(const hp_medium *m, uint64_t now)
-{
-    hp_tcp_look seen = look(m);
-    return hp_tcp_silence_may_be_size(&m->silence, &seen, now) ? seen.mss : 0;
+    ssize_t n = send(fd, control->out + control->out_at, control->out_n - control->out_at, MSG_DONTWAIT | MSG_NOSIGNAL);
+    int number = errno;
+    if (n > 0)
+        control->out_at += (size_t)n;
+    if (control->out_at == control->out_n || (n < 0 && number != EAGAIN && number != EINTR))
+        control->out_at = control->out_n = 0;
+    return n < 0 && number == EAGAIN;
 }

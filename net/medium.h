@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * medium: what carries the bytes of a stripe: its TCP connection, or memory beside that (shm.h). Writes and reads are as
- * sendmsg and recvmsg on a socket that does not block. Its measures are of the connection.
+ * medium: what carries the bytes of a stripe: its TCP connection, or memory beside that (shm.h), and a queue of control
+ * frames, which take the connection. Writes and reads are as sendmsg and recvmsg on a socket that does not block.
  */
 #ifndef HP_MEDIUM_H
 #define HP_MEDIUM_H
 
+#include "net/frame.h"
 #include "net/shm.h"
-#include "net/tcp_path.h"
+#include "net/tcp.h"
 
 typedef struct hp_medium {
     int fd;
@@ -41,14 +42,36 @@ void hp_medium_awake(hp_medium *medium);
 
 /*
  * After a pause the kernel acknowledges each small frame by a segment of its own, for ever: on one host that takes a tenth
- * of a small operation. Between hosts this is left as it is: it costs little there, and shows the round trip.
+ * of a small operation. Now it acknowledges every second segment, or late (RFC 1122 4.2.3.2), until it changes that itself.
+ * Between hosts this is left as it is: it costs little there, and shows the round trip.
  */
 void hp_medium_delay_acks(const hp_medium *medium);
 
-/* As hp_link_path, hp_link_silence, hp_link_is_heard, hp_link_lost_size. */
-hp_tcp_path hp_medium_path(const hp_medium *medium);
-uint64_t hp_medium_silence(hp_medium *medium, uint64_t now);
-int hp_medium_is_heard(const hp_medium *medium, uint64_t within);
-uint32_t hp_medium_lost_size(const hp_medium *medium, uint64_t now);
+/* --- control frames --- */
+
+/* An ABORT, a LEAVE and a TICK: bounded memory, no allocation. */
+enum { HP_CONTROL_ROOM = 3 * (HP_COMMON_BYTES + 4) + HP_ABORT_BYTES + HP_HEARTBEATS_BYTES };
+
+/* Those to write, and the reader of those received. The stripe decides when one may be written, and acts on the others. */
+typedef struct hp_control {
+    hp_frame_reader in;
+    uint8_t out[HP_CONTROL_ROOM];
+    size_t out_n, out_at; /* bytes of frames, and how many of them are written */
+} hp_control;
+
+/*
+ * Queues a frame. Returns 0 if there is no room (for a CREDIT: less than half), and for a TICK to a peer that does not
+ * read: bytes in front of an ABORT may keep it from arriving.
+ */
+int hp_control_add(hp_control *control, int fd, hp_frame_type type, const void *payload, size_t n);
+
+static inline int
+hp_control_waits(const hp_control *control)
+{
+    return control->out_n > 0;
+}
+
+/* Writes what the socket takes. Returns 1 if more would block. */
+int hp_control_write(hp_control *control, int fd);
 
 #endif

@@ -125,7 +125,7 @@ is_final(const hp_race *race, const hp_dial_result *result)
 
 /* --- the way there --- */
 
-static void look(hp_race *race);
+static void look(void *arg);
 
 static void
 on_dialled(void *arg, const hp_dial_result *result)
@@ -139,12 +139,12 @@ on_dialled(void *arg, const hp_dial_result *result)
     r->result = *result;
     hp_dial_free(r->dial);
     r->dial = NULL;
-    if (is_final(race, result))
-        race->runner[0].result = *result;
-    if (is_final(race, result))
-        lose(race);
-    else
+    if (!is_final(race, result)) {
         look(race);
+        return;
+    }
+    race->runner[0].result = *result;
+    lose(race);
 }
 
 static void
@@ -162,8 +162,9 @@ begin(hp_race *race, uint64_t now)
 
 /* Begins what is due; ends the race when all have failed. */
 static void
-look(hp_race *race)
+look(void *arg)
 {
+    hp_race *race = arg;
     uint64_t now = hp_loop_now(race->loop);
     int running = 0;
     while (race->begun < race->n) {
@@ -180,12 +181,6 @@ look(hp_race *race)
         lose(race);
 }
 
-static void
-on_time(void *arg)
-{
-    look(arg);
-}
-
 hp_race *
 hp_race_new(hp_loop *loop, const hp_addr *to, int n, const hp_sock_options *options, const hp_keys *keys,
             const hp_hello *hello, const char *what, uint64_t deadline, hp_dial_fn *fn, void *arg)
@@ -200,7 +195,7 @@ hp_race_new(hp_loop *loop, const hp_addr *to, int n, const hp_sock_options *opti
     snprintf(race->what, sizeof(race->what), "%s", what);
     for (int i = 0; i < n; i++)
         race->runner[i] = (runner){.race = race, .to = to[i], .result = {.fd = -1}};
-    race->timer = hp_timer_new(loop, on_time, race);
+    race->timer = hp_timer_new(loop, look, race);
     if (race->timer)
         begin(race, hp_loop_now(loop));
     if (!race->timer || !race->runner[0].dial) {

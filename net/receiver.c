@@ -6,7 +6,7 @@
 #include "net/receiver.h"
 
 #include "base/err.h"
-#include "net/frame_check.h"
+#include "net/frame.h"
 
 #include <string.h>
 
@@ -21,33 +21,21 @@ hp_receiver_init(hp_receiver *r, int self, int peer)
     r->head_at = 0;
 }
 
-static hp_received
-nothing(void)
-{
-    return (hp_received){.event = HP_EVENT_NONE};
-}
-
-static hp_received
-fault(void)
-{
-    return (hp_received){.event = HP_EVENT_FAULT};
-}
+static const hp_received nothing = {.event = HP_EVENT_NONE}, fault = {.event = HP_EVENT_FAULT};
 
 /* --- where the next bytes go --- */
 
-/* The size of the head; as long as its type is not known, that of the head that the post lets expect. */
-static size_t
-head_size(const hp_receiver *r, const hp_post *post)
-{
-    if (r->head_at < HP_COMMON_BYTES)
-        return post ? hp_frame_head(post->frame.flags) : r->first_read;
-    return r->frame.type == HP_DATA ? hp_frame_head(r->frame.flags) : HP_COMMON_BYTES + r->frame.length;
-}
-
+/* Of the head; as long as its type is not known, of the head that the post lets expect. */
 static size_t
 head_left(const hp_receiver *r, const hp_post *post)
 {
-    size_t size = r->in_body ? 0 : head_size(r, post);
+    size_t size = 0;
+    if (r->in_body)
+        return 0;
+    if (r->head_at < HP_COMMON_BYTES)
+        size = post ? hp_frame_head(post->frame.flags) : r->first_read;
+    else
+        size = r->frame.type == HP_DATA ? hp_frame_head(r->frame.flags) : HP_COMMON_BYTES + r->frame.length;
     return size > r->head_at ? size - r->head_at : 0;
 }
 
@@ -79,30 +67,15 @@ hp_receiver_places(hp_receiver *r, const hp_post *post, struct iovec *places)
 
 /* --- what has come --- */
 
-/*
- * Where the head is longer than the post let expect, its end was read into the post's body. It is copied back; the rest
- * of the body never moves, because such a frame is refused.
- */
-static uint32_t
-pull_back(hp_receiver *r, const hp_post *post, uint32_t spilled)
-{
-    size_t missing = head_left(r, post);
-    uint32_t n = spilled < missing ? spilled : (uint32_t)missing;
-    if (n > 0)
-        hp_iov_copy(&post->body, n, r->head + r->head_at);
-    r->head_at += n;
-    return n;
-}
-
 /* Its length was checked with its first bytes: it fits. */
 static hp_received
 take_control(hp_receiver *r, hoop_error *error)
 {
     const uint8_t *payload = r->head + HP_COMMON_BYTES;
     if (r->head_at < HP_COMMON_BYTES + r->frame.length)
-        return nothing();
+        return nothing;
     if (hp_frame_get_control(&r->frame, payload, error) != HOOP_SUCCESS)
-        return fault();
+        return fault;
     r->ended = 1;
     r->head_at = 0;
     return (hp_received){
@@ -134,11 +107,11 @@ static hp_received
 take_head(hp_receiver *r, const hp_post *post, uint32_t spilled, hoop_error *error)
 {
     if (!post || head_left(r, post) > 0)
-        return nothing();
+        return nothing;
     if (hp_frame_get_data(&r->frame, r->head + HP_COMMON_BYTES, error) != HOOP_SUCCESS)
-        return fault();
+        return fault;
     if (hp_frame_check(&r->frame, &post->frame, post->bytes, r->self, r->peer, error) != HOOP_SUCCESS)
-        return fault();
+        return fault;
     r->in_body = 1;
     return take_body(r, post, spilled, error);
 }
@@ -156,17 +129,25 @@ hp_receiver_take(hp_receiver *r, const hp_post *post, size_t n, hoop_error *erro
     uint32_t spilled = (uint32_t)(n - in_head);
     int known = r->head_at >= HP_COMMON_BYTES;
     if (r->ended)
-        return nothing();
+        return nothing;
     if (spilled > 0 && follows_head(r, post, head))
         memcpy(post->body.data + r->body_at, r->head + r->head_at + head, spilled);
     if (r->in_body)
         return take_body(r, post, spilled, error);
     r->head_at += in_head;
     if (r->head_at < HP_COMMON_BYTES)
-        return nothing();
+        return nothing;
     if (!known && hp_frame_get_common(&r->frame, r->head, error) != HOOP_SUCCESS)
-        return fault();
-    spilled -= pull_back(r, post, spilled);
+        return fault;
+    /*
+     * Where the head is longer than the post let expect, its end was read into the post's body. It is copied back; the rest
+     * of the body never moves, because such a frame is refused.
+     */
+    size_t missing = head_left(r, post), back = spilled < missing ? spilled : missing;
+    if (back > 0)
+        hp_iov_copy(&post->body, (uint32_t)back, r->head + r->head_at);
+    r->head_at += back;
+    spilled -= (uint32_t)back;
     return r->frame.type == HP_DATA ? take_head(r, post, spilled, error) : take_control(r, error);
 }
 

@@ -9,7 +9,7 @@
 #ifndef HP_RECEIVER_H
 #define HP_RECEIVER_H
 
-#include "net/link_state.h"
+#include "net/post.h"
 
 enum { HP_RECEIVER_PLACES = 1 + HP_IOV_ONCE };
 

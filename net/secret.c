@@ -110,28 +110,28 @@ hp_secret_format(char out[HP_SECRET_TEXT], const hp_secret *secret)
     out[1] = '\0';
 }
 
-/* Reads from the start and leaves the offset alone. Returns how many bytes, at most READ_MAX, or -1. */
-static ssize_t
-read_start(int fd, char text[READ_MAX])
+/* Reads from the start and leaves the offset alone. Returns 0 with the reason as parse has it, or -1 with errno. */
+static int
+read_secret(hp_secret *secret, int fd, const char **reason)
 {
+    char text[READ_MAX];
     size_t have = 0;
-    while (have < READ_MAX) {
-        ssize_t got = pread(fd, text + have, READ_MAX - have, (off_t)have);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
+    ssize_t got = 1;
+    while (have < READ_MAX && got != 0) {
+        got = pread(fd, text + have, READ_MAX - have, (off_t)have);
+        if (got < 0 && errno != EINTR)
             return -1;
-        if (got == 0)
-            break;
-        have += (size_t)got;
+        have += got > 0 ? (size_t)got : 0;
     }
-    return (ssize_t)have;
+    *reason = parse(secret, text, have);
+    hp_wipe(text, sizeof(text));
+    return 0;
 }
 
 hoop_result
 hp_secret_from_fd(hp_secret *secret, int fd, hoop_error *error)
 {
-    char text[READ_MAX];
+    const char *reason;
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 && errno == EBADF)
         return hp_err_set(
@@ -147,12 +147,9 @@ hp_secret_from_fd(hp_secret *secret, int fd, hoop_error *error)
                           "launcher only; or unset it, or use HOOP_SECRET_FILE",
                           fd);
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* its seals prove that hooprun made it */
-    ssize_t n = read_start(fd, text);
-    if (n < 0)
+    if (read_secret(secret, fd, &reason) != 0)
         return hp_err_sys(error, HOOP_ERR_AUTH, errno, "cannot read the secret from descriptor %d (HOOP_SECRET_FD)",
                           fd);
-    const char *reason = parse(secret, text, (size_t)n);
-    hp_wipe(text, sizeof(text));
     if (!reason)
         return HOOP_SUCCESS;
     return hp_err_set(error, HOOP_ERR_AUTH,
@@ -161,26 +158,12 @@ hp_secret_from_fd(hp_secret *secret, int fd, hoop_error *error)
                       fd, reason);
 }
 
-static hoop_result
-refuse_open(const char *path, int number, hoop_error *error)
-{
-    if (number == ELOOP)
-        return hp_err_set(error, HOOP_ERR_AUTH,
-                          "secret file %.100s is a symbolic link: name the file itself in HOOP_SECRET_FILE", path);
-    if (number == ENOENT)
-        return hp_err_set(error, HOOP_ERR_AUTH,
-                          "secret file %.100s does not exist: check HOOP_SECRET_FILE, or make it with "
-                          "`hoop-rendezvous --new-secret FILE`",
-                          path);
-    return hp_err_sys(error, HOOP_ERR_AUTH, number,
-                      "cannot open secret file %.100s (HOOP_SECRET_FILE; it must be readable by you)", path);
-}
-
 /* A secret that other users can read or change is refused. */
 static hoop_result
-check_file(int fd, const char *path, hoop_error *error)
+read_file(hp_secret *secret, int fd, const char *path, hoop_error *error)
 {
     struct stat st;
+    const char *reason;
     if (fstat(fd, &st) != 0)
         return hp_err_sys(error, HOOP_ERR_AUTH, errno, "cannot look at secret file %.100s", path);
     if (!S_ISREG(st.st_mode))
@@ -195,21 +178,8 @@ check_file(int fd, const char *path, hoop_error *error)
                           "secret file %.100s may be used by others (mode %04o): run `chmod 600` on it, and make a new "
                           "secret if others may have read it",
                           path, (unsigned)st.st_mode & 07777);
-    return HOOP_SUCCESS;
-}
-
-static hoop_result
-read_file(hp_secret *secret, int fd, const char *path, hoop_error *error)
-{
-    char text[READ_MAX];
-    hoop_result result = check_file(fd, path, error);
-    if (result != HOOP_SUCCESS)
-        return result;
-    ssize_t n = read_start(fd, text);
-    if (n < 0)
+    if (read_secret(secret, fd, &reason) != 0)
         return hp_err_sys(error, HOOP_ERR_AUTH, errno, "cannot read secret file %.100s", path);
-    const char *reason = parse(secret, text, (size_t)n);
-    hp_wipe(text, sizeof(text));
     if (!reason)
         return HOOP_SUCCESS;
     return hp_err_set(error, HOOP_ERR_AUTH,
@@ -223,8 +193,17 @@ hp_secret_from_file(hp_secret *secret, const char *path, hoop_error *error)
 {
     /* O_NONBLOCK: opening a FIFO of that name must not block. */
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 && errno == ELOOP)
+        return hp_err_set(error, HOOP_ERR_AUTH,
+                          "secret file %.100s is a symbolic link: name the file itself in HOOP_SECRET_FILE", path);
+    if (fd < 0 && errno == ENOENT)
+        return hp_err_set(error, HOOP_ERR_AUTH,
+                          "secret file %.100s does not exist: check HOOP_SECRET_FILE, or make it with "
+                          "`hoop-rendezvous --new-secret FILE`",
+                          path);
     if (fd < 0)
-        return refuse_open(path, errno, error);
+        return hp_err_sys(error, HOOP_ERR_AUTH, errno,
+                          "cannot open secret file %.100s (HOOP_SECRET_FILE; it must be readable by you)", path);
     hoop_result result = read_file(secret, fd, path, error);
     close(fd);
     return result;

@@ -50,17 +50,6 @@ typedef struct head {
 
 _Static_assert(sizeof(head) <= HEAD_BYTES, "the head fits");
 
-/*
- * The network that this process is in. Processes of one machine in different networks are taken for different hosts: where
- * one of these is cut off, memory would hide it.
- */
-static uint64_t
-own_network(void)
-{
-    struct stat st;
-    return stat("/proc/self/ns/net", &st) == 0 ? st.st_ino : 0;
-}
-
 static head
 head_of(const hp_hello *hello, uint32_t capacity, int directions)
 {
@@ -73,7 +62,12 @@ head_of(const hp_hello *hello, uint32_t capacity, int directions)
               .stripe = hello->stripe,
               .capacity = capacity,
               .directions = directions};
-    h.network = own_network();
+    /*
+     * Processes of one machine in different networks are taken for different hosts: where one of these is cut off, memory
+     * would hide it.
+     */
+    struct stat st;
+    h.network = stat("/proc/self/ns/net", &st) == 0 ? st.st_ino : 0;
     memcpy(h.job_id, hello->job_id, sizeof(h.job_id));
     return h;
 }
@@ -112,21 +106,10 @@ map(int fd, uint32_t capacity, int directions, int dials)
     return shm;
 }
 
-/* Where memory is counted strictly, an access to a page that was not taken before may end the process (SIGBUS). */
-static int
-is_counted_strictly(void)
-{
-    char mode = 0;
-    int fd = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, &mode, 1) : 0;
-    if (fd >= 0)
-        close(fd);
-    return n != 1 || mode == '2';
-}
-
 /*
  * Small memory is taken now, and there is none if the system has none; large memory page by page, at the first use. Without
- * memory at all the kernel then ends a process, as for any page of it.
+ * memory at all the kernel then ends a process, as for any page of it. Where memory is counted strictly, an access to a page
+ * that was not taken before may end it, too (SIGBUS): there all is taken now.
  */
 static int
 set_size(int fd, off_t size)
@@ -136,7 +119,13 @@ set_size(int fd, off_t size)
         errno = EFBIG; /* ftruncate would end the process by SIGXFSZ */
         return 0;
     }
-    return (size <= TAKEN_AT_ONCE || is_counted_strictly() ? fallocate(fd, 0, 0, size) : ftruncate(fd, size)) == 0;
+    char mode = '2';
+    int counted = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
+    if (counted >= 0 && read(counted, &mode, 1) != 1)
+        mode = '2';
+    if (counted >= 0)
+        close(counted);
+    return (size <= TAKEN_AT_ONCE || mode == '2' ? fallocate(fd, 0, 0, size) : ftruncate(fd, size)) == 0;
 }
 
 hp_shm *

@@ -10,12 +10,15 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "net/socket.h"
-#include "net/tcp_path.h"
+#include "net/tcp.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #ifndef TCP_RTO_MAX_MS
@@ -23,12 +26,6 @@
 #endif
 
 enum { NAMES_WARNED = 16 };
-
-static int
-make(int family)
-{
-    return hp_socket_new(family, SOCK_STREAM | SOCK_NONBLOCK, IPPROTO_TCP);
-}
 
 static void
 set(int fd, int level, int option, int value)
@@ -74,18 +71,6 @@ hp_sock_set_congestion(int fd, const hp_sock_options *options)
                "the kernel refuses congestion control \"%.15s\" (%s); going on with its default. "
                "/proc/sys/net/ipv4/tcp_allowed_congestion_control lists what this user may choose",
                name, strerror(number));
-}
-
-void
-hp_sock_wake_at(int fd, int bytes)
-{
-    set(fd, SOL_SOCKET, SO_RCVLOWAT, bytes);
-}
-
-void
-hp_sock_delay_acks(int fd)
-{
-    set(fd, IPPROTO_TCP, TCP_QUICKACK, 0);
 }
 
 void
@@ -140,7 +125,7 @@ explain_bind(const hp_addr *addr, int number, hoop_error *error)
 int
 hp_sock_listen(const hp_addr *addr, int backlog, hoop_error *error)
 {
-    int fd = make(addr->u.any.sa_family);
+    int fd = hp_socket_new(addr->u.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK, IPPROTO_TCP);
     if (fd < 0 && errno == EAFNOSUPPORT && addr->u.any.sa_family == AF_INET6 && hp_addr_is_any(addr)) {
         hp_addr any = {.u.v4 = {.sin_family = AF_INET, .sin_port = addr->u.v6.sin6_port}, .length = sizeof(any.u.v4)};
         return hp_sock_listen(&any, backlog, error); /* a kernel without IPv6 */
@@ -156,19 +141,6 @@ hp_sock_listen(const hp_addr *addr, int backlog, hoop_error *error)
         return fd;
     explain_bind(addr, errno, error);
     hp_socket_close(fd);
-    return -1;
-}
-
-/* Binds to the source address only; connect chooses the port, so that many connections can share the port range. */
-static int
-bind_from(int fd, const hp_addr *from, hoop_error *error)
-{
-    hp_addr source = *from;
-    hp_addr_set_port(&source, 0);
-    set(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
-    if (bind(fd, &source.u.any, source.length) == 0)
-        return 0;
-    explain_bind(&source, errno, error);
     return -1;
 }
 
@@ -196,31 +168,25 @@ explain_connect(int number, hoop_error *error)
 int
 hp_sock_connect(const hp_addr *addr, const hp_addr *from, const hp_sock_options *options, hoop_error *error)
 {
-    int fd = make(addr->u.any.sa_family);
+    int fd = hp_socket_new(addr->u.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK, IPPROTO_TCP);
     if (fd < 0) {
         explain_connect(errno, error);
         return -1;
     }
     hp_sock_tune(fd, options);
-    if (from && from->length && bind_from(fd, from, error) != 0) {
-        hp_socket_close(fd);
-        return -1;
+    hp_addr source = from ? *from : (hp_addr){.length = 0};
+    if (source.length) { /* the address only: connect chooses the port, so that many can share the range */
+        hp_addr_set_port(&source, 0);
+        set(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
     }
-    if (connect(fd, &addr->u.any, addr->length) == 0 || errno == EINPROGRESS || errno == EINTR)
+    if (source.length && bind(fd, &source.u.any, source.length) != 0)
+        explain_bind(&source, errno, error);
+    else if (connect(fd, &addr->u.any, addr->length) == 0 || errno == EINPROGRESS || errno == EINTR)
         return fd;
-    explain_connect(errno, error);
+    else
+        explain_connect(errno, error);
     hp_socket_close(fd);
     return -1;
-}
-
-/*
- * If no process listens on a port of the ephemeral range, TCP may connect a socket to itself, and so occupy that
- * port.
- */
-static int
-is_own_peer(const hp_addr *local, const hp_addr *peer)
-{
-    return hp_addr_port(local) == hp_addr_port(peer) && hp_addr_same_host(local, peer);
 }
 
 static int
@@ -228,22 +194,6 @@ get_ends(int fd, hp_addr *local, hp_addr *peer)
 {
     *local = *peer = (hp_addr){.length = sizeof(local->u)};
     return getpeername(fd, &peer->u.any, &peer->length) == 0 && getsockname(fd, &local->u.any, &local->length) == 0;
-}
-
-/* 0: connected; else the errno of the failed connection. */
-static int
-connect_failure(int fd)
-{
-    int number = 0;
-    socklen_t length = sizeof(number);
-    hp_addr local, peer;
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &length) != 0)
-        return errno;
-    if (number != 0)
-        return number;
-    if (!get_ends(fd, &local, &peer))
-        return errno;
-    return is_own_peer(&local, &peer) ? ECONNREFUSED : 0;
 }
 
 int
@@ -256,7 +206,14 @@ hp_sock_has_one_address(int fd)
 int
 hp_sock_connected(int fd, hoop_error *error)
 {
-    int number = connect_failure(fd);
+    int number = 0;
+    socklen_t length = sizeof(number);
+    hp_addr local, peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &length) != 0 || (number == 0 && !get_ends(fd, &local, &peer)))
+        number = errno;
+    else if (number == 0 && hp_addr_port(&local) == hp_addr_port(&peer) && hp_addr_same_host(&local, &peer))
+        number =
+            ECONNREFUSED; /* where no process listens on a port of the ephemeral range, TCP may connect it to itself */
     if (number == 0)
         return 1;
     explain_connect(number, error);
@@ -266,8 +223,7 @@ hp_sock_connected(int fd, hoop_error *error)
 int
 hp_sock_accept(int listener, hp_addr *peer)
 {
-    memset(peer, 0, sizeof(*peer));
-    peer->length = sizeof(peer->u);
+    *peer = (hp_addr){.length = sizeof(peer->u)};
     int fd = hp_socket_accept(listener, &peer->u.any, &peer->length);
     if (fd >= 0)
         hp_addr_unmap(peer);
@@ -278,18 +234,137 @@ int
 hp_sock_spare(int newest)
 {
     int limit = hp_limits_descriptors();
-    if (limit == INT_MAX)
-        return INT_MAX;
-    return limit > newest ? limit - newest - 1 : 0;
+    return limit == INT_MAX ? INT_MAX : limit > newest ? limit - newest - 1 : 0;
 }
 
 hoop_result
 hp_sock_name(int fd, hp_addr *local, hoop_error *error)
 {
-    memset(local, 0, sizeof(*local));
-    local->length = sizeof(local->u);
+    *local = (hp_addr){.length = sizeof(local->u)};
     if (getsockname(fd, &local->u.any, &local->length) == 0)
         return HOOP_SUCCESS;
     local->length = 0;
     return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot read a socket's own address");
+}
+
+/* --- ports: two processes that try one after the other at the same time get different ones --- */
+
+/* Reads the port at *text and moves *text behind it. Returns 0 if there is none. */
+static long
+read_port(const char **text)
+{
+    char *end;
+    long port = isdigit((unsigned char)**text) ? strtol(*text, &end, 10) : 0;
+    if (port < 1 || port > UINT16_MAX)
+        return 0;
+    *text = end;
+    return port;
+}
+
+hoop_result
+hp_ports_parse(hp_ports *ports, const char *text, hoop_error *error)
+{
+    const char *at = text;
+    long first, last;
+    *ports = (hp_ports){0};
+    if (!*text)
+        return HOOP_SUCCESS;
+    first = last = read_port(&at);
+    if (first && *at == '-') {
+        at++;
+        last = read_port(&at);
+    }
+    if (!first || last < first || *at)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "HOOP_PORT_RANGE=%.40s: give the first and the last port, each from 1 to 65535, such as "
+                          "5800-5900",
+                          text);
+    *ports = (hp_ports){.first = (uint16_t)first, .last = (uint16_t)last};
+    return HOOP_SUCCESS;
+}
+
+int
+hp_ports_listen(const hp_ports *ports, const hp_addr *addr, int backlog, hoop_error *error)
+{
+    hp_addr at = *addr;
+    hoop_error why;
+    int number = EACCES;
+    if (hp_addr_port(addr) != 0 || ports->first == 0)
+        return hp_sock_listen(addr, backlog, error);
+    for (int port = ports->first; port <= ports->last; port++) {
+        hp_addr_set_port(&at, (uint16_t)port);
+        int fd = hp_sock_listen(&at, backlog, &why);
+        if (fd >= 0)
+            return fd;
+        if (why.sys_errno == EADDRINUSE)
+            number = EADDRINUSE;
+        else if (why.sys_errno != EACCES) {
+            if (error)
+                *error = why;
+            return -1;
+        }
+    }
+    char host[HP_ADDR_TEXT];
+    int several = ports->last > ports->first;
+    if (number == EACCES)
+        hp_err_set(error, HOOP_ERR_SYSTEM,
+                   "this user is not allowed to listen on any port of HOOP_PORT_RANGE=%u-%u: use ports above 1023",
+                   ports->first, ports->last);
+    else
+        hp_err_set(
+            error, HOOP_ERR_SYSTEM,
+            "%s of HOOP_PORT_RANGE=%u-%u %s in use on %s; every process of a host takes one port, and so does the "
+            "rendezvous server: give a larger range",
+            several ? "all ports" : "the one port", ports->first, ports->last, several ? "are" : "is",
+            hp_addr_host(addr, host));
+    if (error)
+        error->sys_errno = number;
+    return -1;
+}
+
+/* --- probes --- */
+
+static hp_probe_state
+meaning(const hoop_error *error)
+{
+    switch (error->sys_errno) {
+    case ECONNREFUSED: return HP_PROBE_ENDED;
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case EHOSTDOWN:
+    case ENETUNREACH:
+    case ENETDOWN: return HP_PROBE_UNREACHED;
+    default: return HP_PROBE_NONE;
+    }
+}
+
+void
+hp_probe_start(hp_probe *probe, const hp_addr *addr, const hp_sock_options *options)
+{
+    hoop_error error;
+    hp_probe_stop(probe);
+    hp_err_clear(&error);
+    probe->fd = hp_sock_connect(addr, NULL, options, &error);
+    probe->state = probe->fd < 0 ? meaning(&error) : HP_PROBE_ASKED;
+}
+
+hp_probe_state
+hp_probe_poll(hp_probe *probe)
+{
+    hoop_error error;
+    struct pollfd answer = {.fd = probe->fd, .events = POLLOUT};
+    if (probe->state != HP_PROBE_ASKED || poll(&answer, 1, 0) <= 0)
+        return probe->state;
+    hp_err_clear(&error);
+    hp_probe_state answered = hp_sock_connected(probe->fd, &error) > 0 ? HP_PROBE_ALIVE : meaning(&error);
+    hp_probe_stop(probe);
+    return probe->state = answered;
+}
+
+void
+hp_probe_stop(hp_probe *probe)
+{
+    if (probe->state == HP_PROBE_ASKED)
+        hp_socket_close(probe->fd);
+    probe->state = HP_PROBE_NONE;
 }

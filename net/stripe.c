@@ -8,8 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "net/control.h"
-#include "net/receiver.h"
+#include "net/medium.h"
 #include "net/socket.h"
 
 #include <errno.h>
@@ -24,31 +23,6 @@ enum {
     DRAIN_BYTES = 1 << 20, /* read at most so much in one call: a peer may send faster than this reads */
     IDLE_BYTES = 512,
     DELAY_ACKS_EVERY = 16 /* posts */
-};
-
-struct hp_stripe {
-    hp_link *out, *in;   /* whose posts it carries; NULL: only control frames go in that direction */
-    const hp_link *link; /* either of them: the peer, the number of stripes */
-    int number;
-    hp_medium medium;
-    hp_watch *watch;
-    hp_loop *loop;
-    void (*kick)(void *arg);
-    void *kick_arg;
-    uint64_t next_out, next_in; /* numbers of the current posts */
-    int accepted, heard;        /* the peer has dialled it; a byte has come */
-    int readable;               /* the watch saw it readable; cleared by EAGAIN */
-    int blocked; /* > 0: the last write would have blocked; try again after so many moves, or when it is writable */
-    int left;
-
-    /* sending: the head of the current frame, and behind it a small body */
-    uint8_t head[HP_DATA_HEAD_CALL + HP_SMALL_BYTES];
-    size_t head_n, head_at; /* its size, and bytes of it that are sent */
-    int in_body;            /* the head was made */
-    uint32_t body_at;
-
-    hp_receiver receiver;
-    hp_control control; /* written between data frames; received here only in a direction without posts */
 };
 
 static hp_post *
@@ -98,7 +72,7 @@ hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void (*kick)(voi
         hp_socket_close(fd);
         return NULL;
     }
-    *s = (hp_stripe){.link = link, .number = number, .loop = loop, .kick = kick, .kick_arg = arg};
+    *s = (hp_stripe){.loop = loop, .kick = kick, .kick_arg = arg};
     s->out = link->sending ? link : link->twin;
     s->in = link->sending ? link->twin : link;
     s->next_out = s->next_in = (uint64_t)number;
@@ -127,28 +101,44 @@ receiving(const hp_stripe *s)
     return s->in ? s->in : s->out;
 }
 
+/* Its error has the code and sentence already: this adds the ranks and the operation of the post, and ends the link. */
 static void
 fault(const hp_stripe *s)
 {
-    hp_link_fault(receiving(s), s->in ? awaited(s) : to_send(s));
+    hp_link *l = receiving(s);
+    const hp_post *post = s->in ? awaited(s) : to_send(s);
+    l->error.rank = l->peer;
+    l->error.reporter = l->self;
+    if (l->owner)
+        l->error.sequence = HP_NO_OPERATION;
+    else if (!l->error.sequence && post)
+        l->error.sequence = hp_frame_operation(&post->frame);
+    l->state = HP_LINK_FAULT;
 }
 
+static void
+lose_link(hp_link *l, int left, int number)
+{
+    if (!l || l->state == HP_LINK_FAULT || l->state == HP_LINK_ABORT)
+        return;
+    l->state = left ? HP_LINK_LEFT : HP_LINK_LOST;
+    if (number)
+        hp_err_sys(&l->error, HOOP_ERR_PEER_LOST, number, "rank %d lost its connection to rank %d", l->self, l->peer);
+    else
+        hp_err_set(&l->error, HOOP_ERR_PEER_LOST,
+                   left ? "rank %d: rank %d has left the communicator" : "rank %d: rank %d closed its connection",
+                   l->self, l->peer);
+    l->error.rank = l->peer;
+    l->error.reporter = l->self;
+}
+
+/* End of file or a reset, which is a symptom: the cause may still arrive from elsewhere. */
 static void
 lost(hp_stripe *s, int number)
 {
     s->medium.eof = 1;
-    if (s->in)
-        hp_link_lost(s->in, s->left, number);
-    if (s->out)
-        hp_link_lost(s->out, s->left, number);
-}
-
-/* The owner of a link for messages has been asked. */
-static void
-answered(const hp_stripe *s, hoop_result answer)
-{
-    if (answer != HOOP_SUCCESS)
-        fault(s);
+    lose_link(s->in, s->left, number);
+    lose_link(s->out, s->left, number);
 }
 
 /* The peer passes on a first cause. */
@@ -177,9 +167,16 @@ on_control(hp_stripe *s, int type, const uint8_t *payload, size_t n)
     } else if (type == HP_WAKE && s->medium.shm) {
         /* this process is awake */
     } else if (type == HP_TICK && idle && n > 0 && n <= HP_HEARTBEATS_BYTES) {
-        hp_link_keep_heartbeats(idle, payload, n);
+        if (!idle->heartbeats)
+            return;
+        /* The link's owner reads them from time to time. When the room is full, they replace the older ones. */
+        if (idle->heartbeats_n + n > HP_HEARTBEATS_ROOM)
+            idle->heartbeats_n = 0;
+        memcpy(idle->heartbeats + idle->heartbeats_n, payload, n);
+        idle->heartbeats_n += n;
     } else if (type == HP_CREDIT && idle && idle->owner && n == HP_CREDIT_BYTES) {
-        answered(s, idle->owner->credit(idle->owner->arg, payload, &idle->error));
+        if (idle->owner->credit(idle->owner->arg, payload, &idle->error) != HOOP_SUCCESS)
+            fault(s);
     } else {
         hp_err_set(&blamed->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d an unexpected frame of type %d",
                    blamed->peer, blamed->self, type);
@@ -210,17 +207,6 @@ is_over(hp_stripe *s, int number)
 
 /* --- a connection that brings control frames only --- */
 
-/* The end of a connection is only noted where memory has to be read first. */
-static void
-connection_ends(hp_stripe *s, int number)
-{
-    s->readable = 0;
-    s->medium.over = 1;
-    s->medium.number = number;
-    if (!s->in)
-        lost(s, number);
-}
-
 static int
 read_controls(hp_stripe *s)
 {
@@ -234,7 +220,11 @@ read_controls(hp_stripe *s)
         return 0;
     }
     if (got <= 0) {
-        connection_ends(s, got < 0 ? errno : 0);
+        s->readable = 0;
+        s->medium.over = 1; /* only noted where memory has to be read first */
+        s->medium.number = got < 0 ? errno : 0;
+        if (!s->in)
+            lost(s, s->medium.number);
         return 1;
     }
     s->heard = 1;
@@ -283,17 +273,13 @@ hp_stripe_send_control(hp_stripe *s, int type, const void *payload, size_t n)
 
 /* --- sending --- */
 
-static void
-load_head(hp_stripe *s, hp_post *post)
+/* Payload has moved. */
+static inline void
+add_bytes(hp_link *link, uint64_t bytes)
 {
-    if (post->frame.flags & HP_FRAME_PAYLOAD_CRC)
-        post->frame.payload_crc = hp_iov_crc(&post->body, post->bytes);
-    s->head_n = hp_frame_put_data(s->head, &post->frame, post->bytes);
-    if (hp_post_is_small(post) && post->bytes > 0)
-        memcpy(s->head + s->head_n, post->body.data, post->bytes);
-    s->head_at = 0;
-    s->body_at = 0;
-    s->in_body = 1;
+    link->bytes += bytes;
+    if (link->total)
+        hp_count_add(link->total, bytes);
 }
 
 static void
@@ -304,7 +290,7 @@ sent(hp_stripe *s, hp_post *post, size_t n)
         head = n;
     s->head_at += head;
     s->body_at += (uint32_t)(n - head);
-    hp_link_count(s->out, n - head);
+    add_bytes(s->out, n - head);
     if (s->head_at < s->head_n || s->body_at < post->bytes)
         return;
     post->done = 1;
@@ -330,22 +316,6 @@ write_post(hp_stripe *s, hp_post *post)
 
 /* --- receiving --- */
 
-static void
-received(hp_stripe *s, hp_post *post, const hp_received *got)
-{
-    hp_link_count(s->in, got->bytes);
-    if (got->event == HP_EVENT_FAULT)
-        fault(s);
-    if (got->event == HP_EVENT_CONTROL)
-        on_control(s, got->type, got->payload, got->payload_n);
-    if (got->event != HP_EVENT_POST)
-        return;
-    post->done = 1;
-    s->next_in += (uint64_t)s->in->stripes;
-    if (s->next_in / (uint64_t)s->in->stripes % DELAY_ACKS_EVERY == 0)
-        hp_medium_delay_acks(&s->medium);
-}
-
 /* Takes what one read brings. Returns 1 if something moved. */
 static int
 receive_once(hp_stripe *s)
@@ -368,28 +338,18 @@ receive_once(hp_stripe *s)
     s->heard = 1;
     wake_peer(s);
     hp_received what = hp_receiver_take(&s->receiver, post, (size_t)got, &s->in->error);
-    received(s, post, &what);
+    add_bytes(s->in, what.bytes);
+    if (what.event == HP_EVENT_FAULT)
+        fault(s);
+    if (what.event == HP_EVENT_CONTROL)
+        on_control(s, what.type, what.payload, what.payload_n);
+    if (what.event != HP_EVENT_POST)
+        return 1;
+    post->done = 1;
+    s->next_in += (uint64_t)s->in->stripes;
+    if (s->next_in / (uint64_t)s->in->stripes % DELAY_ACKS_EVERY == 0)
+        hp_medium_delay_acks(&s->medium);
     return 1;
-}
-
-/* A frame has come for which there is no post: on a link for messages the owner posts now. */
-static void
-ask_owner(hp_stripe *s)
-{
-    hp_link *l = s->in;
-    hoop_result answer = hp_receiver_head(&s->receiver, &l->error);
-    if (answer == HOOP_SUCCESS)
-        answer = l->owner->head(l->owner->arg, &s->receiver.frame, &l->error);
-    answered(s, answer);
-}
-
-static int
-receive(hp_stripe *s)
-{
-    int moved = receive_once(s);
-    if (s->in->owner && !awaited(s) && hp_receiver_is_full(&s->receiver) && s->in->state != HP_LINK_FAULT)
-        ask_owner(s);
-    return moved;
 }
 
 /* Reads what there is, whoever it is for. */
@@ -397,7 +357,16 @@ static int
 take(hp_stripe *s)
 {
     int moved = !s->in || (s->medium.shm && s->readable) ? read_controls(s) : 0;
-    return !s->in || s->in->state >= HP_LINK_FAULT ? moved : receive(s) | moved; /* the first cause stays */
+    hp_link *l = s->in;
+    if (!l || l->state >= HP_LINK_FAULT) /* the first cause stays */
+        return moved;
+    moved |= receive_once(s);
+    /* A frame has come for which there is no post: on a link for messages the owner posts now. */
+    if (l->owner && !awaited(s) && hp_receiver_is_full(&s->receiver) && l->state != HP_LINK_FAULT &&
+        (hp_receiver_head(&s->receiver, &l->error) != HOOP_SUCCESS ||
+         l->owner->head(l->owner->arg, &s->receiver.frame, &l->error) != HOOP_SUCCESS))
+        fault(s);
+    return moved;
 }
 
 /* Whether the direction that has posts may bring something. */
@@ -418,8 +387,16 @@ send_once(hp_stripe *s)
         write_control(s);
     if (!post || !may_send(s) || (s->blocked && --s->blocked > 0))
         return 0;
-    if (!s->in_body)
-        load_head(s, post);
+    if (!s->in_body) {
+        if (post->frame.flags & HP_FRAME_PAYLOAD_CRC)
+            post->frame.payload_crc = hp_iov_crc(&post->body, post->bytes);
+        s->head_n = hp_frame_put_data(s->head, &post->frame, post->bytes);
+        if (hp_post_is_small(post) && post->bytes > 0)
+            memcpy(s->head + s->head_n, post->body.data, post->bytes);
+        s->head_at = 0;
+        s->body_at = 0;
+        s->in_body = 1;
+    }
     n = write_post(s, post);
     int number = errno;
     if (n >= 0) {
@@ -438,30 +415,21 @@ send_once(hp_stripe *s)
     return 0;
 }
 
-static int
-move_out(hp_stripe *s)
-{
-    int moved = send_once(s);
-    if ((s->readable || s->out->polled || (s->in && s->medium.shm && may_read(s))) && !s->medium.eof)
-        moved |= take(s);
-    return moved;
-}
-
-static int
-move_in(hp_stripe *s)
-{
-    if (hp_control_waits(&s->control) && !s->blocked && (!s->in_body || s->medium.shm))
-        write_control(s);
-    return may_read(s) ? take(s) : 0;
-}
-
 int
 hp_stripe_move(hp_stripe *s, const hp_link *link)
 {
     if (s->medium.eof || s->medium.shut || link->state == HP_LINK_FAULT)
         return 0;
     hp_medium_awake(&s->medium);
-    return link == s->out ? move_out(s) : move_in(s);
+    if (link == s->in) {
+        if (hp_control_waits(&s->control) && !s->blocked && (!s->in_body || s->medium.shm))
+            write_control(s);
+        return may_read(s) ? take(s) : 0;
+    }
+    int moved = send_once(s);
+    if ((s->readable || s->out->polled || (s->in && s->medium.shm && may_read(s))) && !s->medium.eof)
+        moved |= take(s);
+    return moved;
 }
 
 void
@@ -516,24 +484,6 @@ hp_stripe_unposted(hp_stripe *s)
         s->receiver.frame.type != HP_DATA)
         return NULL;
     return hp_receiver_head(&s->receiver, &wrong) == HOOP_SUCCESS ? &s->receiver.frame : NULL;
-}
-
-int
-hp_stripe_is_fresh(const hp_stripe *s)
-{
-    return s->accepted && !s->heard;
-}
-
-int
-hp_stripe_has_ended(const hp_stripe *s)
-{
-    return s->medium.eof;
-}
-
-hp_medium *
-hp_stripe_medium(hp_stripe *s)
-{
-    return &s->medium;
 }
 
 void

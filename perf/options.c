@@ -3,7 +3,7 @@
 #include "perf/options.h"
 
 #include "base/number.h"
-#include "base/option_list.h"
+#include "base/option.h"
 #include "perf/collectives.h"
 
 #include <getopt.h>

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
-#include "net/pending.h"
+#include "net/incoming.h"
 
 #include <errno.h>
 #include <limits.h>

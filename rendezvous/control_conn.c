@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "net/sock.h"
 #include "net/socket.h"
-#include "net/tcp_path.h"
+#include "net/tcp.h"
 
 #include <errno.h>
 #include <linux/sockios.h>

@@ -37,7 +37,7 @@ hp_control_conn_arrived(const hp_control_conn *control); /* the peer's kernel ha
 uint64_t
 hp_control_conn_blocked_since(const hp_control_conn *control); /* when output last moved; HP_NEVER: nothing is queued */
 
-/* For how many ns the other host has acknowledged nothing (net/tcp_silence.h); about one look a second. */
+/* For how many ns the other host has acknowledged nothing (net/tcp.h); about one look a second. */
 uint64_t hp_control_conn_silence(hp_control_conn *control, uint64_t now);
 int hp_control_conn_is_heard(const hp_control_conn *control, uint64_t within);    /* as hp_link_is_heard */
 void hp_control_conn_await_peer(hp_control_conn *control, uint64_t peer_timeout); /* ns for which it may be away */

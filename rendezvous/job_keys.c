@@ -2,7 +2,7 @@
 /* job_keys: see job_keys.h. */
 #include "rendezvous/job_keys.h"
 
-#include "base/secmem.h"
+#include "base/mem.h"
 
 #include <string.h>
 

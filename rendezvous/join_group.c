@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "base/rank_set.h"
-#include "net/tcp_silence.h"
+#include "base/say.h"
+#include "net/tcp.h"
 #include "rendezvous/registration.h"
 
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "net/probe.h"
+#include "net/sock.h"
 #include "rendezvous/job.h"
 
 #include <stdlib.h>

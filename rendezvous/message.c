@@ -5,7 +5,6 @@
  */
 #include "rendezvous/message.h"
 
-#include "base/hash.h"
 #include "base/text.h"
 #include "base/wire.h"
 

@@ -30,9 +30,8 @@
 #ifndef HP_MESSAGE_H
 #define HP_MESSAGE_H
 
-#include "base/call_names.h"
+#include "base/call.h"
 #include "base/say.h"
-#include "base/wait.h"
 #include "net/addr.h"
 #include "net/frame.h"
 #include "net/interface.h"

@@ -3,7 +3,7 @@
 #include "rendezvous/rank_row.h"
 
 #include "base/clock.h"
-#include "base/rank_set.h"
+#include "base/say.h"
 
 #include <stdio.h>
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "base/rank_set.h"
+#include "base/say.h"
 #include "base/wire.h"
 #include "rendezvous/join_group.h"
 #include "rendezvous/link_loss.h"

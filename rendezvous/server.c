@@ -10,7 +10,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/secmem.h"
 #include "net/acceptor.h"
 #include "net/socket.h"
 #include "rendezvous/admission.h"

@@ -9,7 +9,6 @@
 
 #include "net/handshake.h"
 #include "net/loop.h"
-#include "net/ports.h"
 #include "net/secret.h"
 #include "net/sock.h"
 #include "rendezvous/table.h"

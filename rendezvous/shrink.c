@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/rank_set.h"
 #include "rendezvous/registration.h"
 
 #include <stdio.h>

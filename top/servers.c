@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/secmem.h"
+#include "base/mem.h"
 #include "flight/folder.h"
 #include "lib/config.h"
 #include "lib/secret_file.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* call_names: each name once, in its place, up to the last there is room for. */
-#include "base/call_names.h"
+#include "base/call.h"
 
 #include "t/tap/tap.h"
 

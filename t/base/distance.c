@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* distance: known distances, that they are the same in both directions, and which name is taken for a mistyped one. */
-#include "base/distance.h"
+#include "base/option.h"
 
 #include "t/tap/tap.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* hash: the known answers of FNV-1a's authors, and that a hash can be continued. */
-#include "base/hash.h"
+#include "base/wire.h"
 
 #include "t/tap/tap.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* option_error: the sentence for each way in which getopt_long refuses an option. */
-#include "base/option_error.h"
+#include "base/option.h"
 
 #include "t/tap/tap.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* option_list: names, letters, kinds; hidden options and second names are not listed. */
-#include "base/option_list.h"
+#include "base/option.h"
 
 #include "t/tap/tap.h"
 

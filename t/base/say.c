@@ -2,7 +2,6 @@
 /* say: ranks, lists of ranks and numbers in words. */
 #include "base/say.h"
 
-#include "base/rank_set.h"
 #include "t/tap/tap.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * secmem: rooms do not overlap and come back zeroed, from several threads too; the kernel says of the pages that they are
  * in no core file and wiped on fork; and in a forked child they are zero, and new ones its own.
  */
-#include "base/secmem.h"
+#include "base/mem.h"
 
 #include "t/tap/tap.h"
 

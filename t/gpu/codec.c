@@ -6,7 +6,7 @@
  */
 #include "gpu/codec.h"
 
-#include "gpu/reduce.h"
+#include "gpu/arith.h"
 #include "t/gpu/reference.h"
 #include "t/tap/tap.h"
 

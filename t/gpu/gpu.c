@@ -3,7 +3,7 @@
 #include "gpu/gpu.h"
 
 #include "base/mem.h"
-#include "gpu/reduce.h"
+#include "gpu/arith.h"
 #include "t/tap/tap.h"
 
 #include <stdlib.h>

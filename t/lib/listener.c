@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "lib/links.h"
 #include "net/dial.h"
-#include "net/ports.h"
+#include "net/sock.h"
 #include "t/tap/tap.h"
 
 #include <arpa/inet.h>

@@ -3,7 +3,7 @@
  * candidate: who has room in the middle of a handshake, on a clock of the test's own: an attacker replays what it has
  * recorded, an honest rank comes now and then.
  */
-#include "net/candidate.h"
+#include "net/incoming.h"
 
 #include "base/clock.h"
 #include "base/mem.h"

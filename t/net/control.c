@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * control: credits for a peer that takes one byte at a time: each finds room, each arrives, in order. And the room is what
- * control.h says it is.
+ * medium.h says it is.
  */
-#include "net/control.h"
+#include "net/medium.h"
 
 #include "base/wire.h"
 #include "t/tap/tap.h"

@@ -3,7 +3,7 @@
  * frame_check: the frame that came against the one awaited. Two calls of different counts that have one CRC32C, which is a
  * linear function of the bytes, so that such a pair can be computed.
  */
-#include "net/frame_check.h"
+#include "net/frame.h"
 
 #include "base/err.h"
 #include "t/tap/tap.h"

@@ -3,7 +3,7 @@
  * net/pieces: the places of every stretch of a payload, whatever the sizes of its pieces and however many places are
  * asked for at once, against the same bytes written out one after the other.
  */
-#include "net/iov.h"
+#include "net/post.h"
 
 #include "base/wire.h"
 #include "t/tap/tap.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* pending: places are given free ones first, then the oldest of the address that has its share, then the oldest of all. */
-#include "net/pending.h"
+#include "net/incoming.h"
 
 #include "t/tap/tap.h"
 

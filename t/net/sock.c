@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "net/tcp_path.h"
+#include "net/tcp.h"
 #include "t/tap/tap.h"
 #include "t/tools/descriptors.h"
 

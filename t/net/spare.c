@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* spare: a descriptor is there when none is left, and how long descriptors have been missed is told until one is found. */
-#include "net/spare.h"
+#include "base/limits.h"
 
 #include "t/tap/tap.h"
 #include "t/tools/descriptors.h"

@@ -3,7 +3,7 @@
  * tcp_silence: when a host counts as silent, and for how long, as the kernel shows it; that TCP itself outlasts peer_timeout, by a
  * model of its timers; and what the user may set.
  */
-#include "net/tcp_silence.h"
+#include "net/tcp.h"
 
 #include "base/clock.h"
 #include "t/tap/tap.h"

@@ -5,7 +5,7 @@
  * of its own.
  */
 #include "base/err.h"
-#include "net/pending.h"
+#include "net/incoming.h"
 #include "t/rendezvous/ranks.h"
 #include "t/tap/tap.h"
 #include "t/tools/network.h"

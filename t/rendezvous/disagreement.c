@@ -5,7 +5,7 @@
  */
 #include "rendezvous/disagreement.h"
 
-#include "base/call_names.h"
+#include "base/call.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "t/rendezvous/sim.h"

@@ -101,21 +101,21 @@ allowed 'rendezvous sees net, flight and base' 'hoop\.h|(base|flight|net|rendezv
 allowed 'lib sees rendezvous, net, gpu, flight, base' 'hoop\.h|(base|flight|net|gpu|rendezvous|lib)/[a-z_]+\.(h|def)' lib/*.[ch]
 allowed 'launch sees rendezvous, net, flight, base and the settings' \
     'hoop\.h|lib/config\.(h|def)|(base|flight|net|rendezvous|launch)/[a-z_]+\.(h|def)' launch/*.[ch]
-allowed 'perf sees hoop.h, the writer of JSON, numbers and the list of options, nothing else of the library' \
-    'hoop\.h|base/(json|number|option_list)\.h|perf/[a-z_]+\.h' \
+allowed 'perf sees hoop.h, the writer of JSON, numbers and options, nothing else of the library' \
+    'hoop\.h|base/(json|number|option)\.h|perf/[a-z_]+\.h' \
     perf/*.[ch] bin/hoop-bench.c
 allowed 'top sees net, flight, base, the settings and files of secrets' \
     'hoop\.h|lib/(config|secret_file)\.h|(base|flight|net|top)/[a-z_]+\.h' top/*.[ch]
 allowed 'bin sees everything but t' 'hoop\.h|(base|flight|net|rendezvous|launch|perf|top|lib)/[a-z_]+\.(h|def)' bin/*.[ch]
 
 # The files of each folder, from the top to the bottom.
-downward base say call call_names dtype processors wire buffer log line_writer count wait stopwatch thread interrupt clock text secmem rank_set mem err number limits option_error distance hash option_list json
+downward base say call dtype limits wire buffer log count thread clock text mem err number option json
 downward flight report story ring sweep collection folder format wait_graph
-downward net link stripe medium shm control receiver frame_check link_state iov acceptor candidate pending spare race dial handshake_io handshake \
-    alarm log_queue ports secret auth frame probe sock interface addr lookup tcp_path tcp_silence socket loop
+downward net link stripe medium shm receiver post acceptor incoming race dial handshake \
+    secret auth frame sock interface addr tcp loop socket
 downward gpu gpu host cuda cuda_stream_sync cuda_queue cuda_bounce cuda_launch cuda_memtype cuda_context \
     cuda_internal cuda_driver kernels kernel_types cuda_kernel \
-    reduce reduce_plain reduce_avx2 reduce_avx512 reduce_loops arith codec device
+    reduce_plain reduce_avx2 reduce_avx512 reduce_loops arith codec device
 downward rendezvous server inquiry job_keys table rank_row lookout job admission job_watch hold_up whereabouts shrink job_state columns roster join_group straggler stall_warning disagreement refused_call ring_names link_loss blame \
     events client membership registration control_conn message lateness
 downward lib create hoop bootstrap wait calls serve group leave entry join progress spin \
@@ -137,14 +137,19 @@ allowed 'the belt sees the pure files, works, links and queues' \
     lib/channel.[ch] lib/slot.[ch]
 
 # Limits stop while a process is stopped: two clocks in one room would differ after that.
+<<<<<<< HEAD
 is '' "$(grep -n 'hp_now()' $(ls rendezvous/*.c | grep -v -e control_conn -e client -e server) net/dial.c net/handshake_io.c lib/round.c lib/reports.c lib/links.c lib/join.c \
     lib/peer_heartbeat.c lib/stats.c | grep -v 'hp_now() - r->born')" 'limits by which others are judged are in the time of the loop (hp_loop_now)'
+=======
+is '' "$(grep -n 'hp_now()' $(ls rendezvous/*.c | grep -v -e control_conn -e clock_question) net/dial.c net/handshake.c lib/round.c lib/reports.c lib/links.c lib/join.c \
+    lib/peer_heartbeat.c lib/stats.c)" 'limits by which others are judged are in the time of the loop (hp_loop_now)'
+>>>>>>> h-net
 
 # A forked child closes the sockets that net/socket.c knows. One that was closed behind its back would be another file.
 is '' "$(grep -nE '(^|[^_a-z>])(socket|accept4?)\(' net/*.c rendezvous/*.c lib/*.c | grep -v '^net/socket\.c:')" \
     'net/socket.c makes all sockets of the library'
 is '' "$(grep -nE '(^|[^_a-z>.])close\(' net/*.c rendezvous/*.c lib/*.c |
-    grep -vE '^(net/(socket|acceptor|loop|shm|secret|spare)|lib/secret_file|rendezvous/inquiry)\.c:')" \
+    grep -vE '^(net/(socket|acceptor|loop|shm|secret)|lib/secret_file|rendezvous/inquiry)\.c:')" \
     'and closes them; the other files that close descriptors have no sockets'
 
 is '' "$(grep -lE '#include <openssl/' -r base flight lib net gpu rendezvous launch perf bin examples | grep -v '^net/auth\.c$')" \

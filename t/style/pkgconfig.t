@@ -44,7 +44,7 @@ if [ -e "$library/libhoop.so" ]; then
     ok 'and runs: a ring of one' env LD_LIBRARY_PATH="$library" "$tmp/shared"
     mkdir -p "$tmp/outside/base" "$tmp/outside/bin"
     cp -r "$abs_top_srcdir/perf" "$tmp/outside"
-    cp "$abs_top_srcdir/base/json.c" "$abs_top_srcdir/base/json.h" "$abs_top_srcdir"/base/number.[ch] "$abs_top_srcdir"/base/option_list.[ch] "$tmp/outside/base"
+    cp "$abs_top_srcdir/base/json.c" "$abs_top_srcdir/base/json.h" "$abs_top_srcdir"/base/number.[ch] "$abs_top_srcdir"/base/option.[ch] "$tmp/outside/base"
     cp "$abs_top_srcdir/bin/hoop-bench.c" "$tmp/outside/bin"
     bench() { (cd "$tmp/outside" && $CC -D_GNU_SOURCE -I. perf/*.c base/*.c bin/hoop-bench.c -o bench $(hoop --cflags --libs) -ldl -lm); }
     ok 'hoop-bench builds from its own sources' bench

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * iov: a payload in several places of memory, such as the tensors of a fused group. Pure. The list is the caller's,
- * and stays as it is until the post is done; each system call gets some iovecs made from it.
+ * post: what a link moves as one: a frame, and its payload in one place of memory or in several, such as the tensors of a
+ * fused group. Pure. The list of places is the caller's, and stays as it is until the post is done; each system call gets
+ * some iovecs made from it.
  */
-#ifndef HP_IOV_H
-#define HP_IOV_H
+#ifndef HP_POST_H
+#define HP_POST_H
 
-#include <stdint.h>
+#include "net/frame.h"
+
 #include <sys/uio.h>
 
 enum { HP_IOV_ONCE = 256 }; /* iovecs for one system call, at most */
@@ -38,5 +40,21 @@ void hp_iov_copy(const hp_iov *pieces, uint32_t n, uint8_t *out);
 
 /* CRC32C of the first n bytes. */
 uint32_t hp_iov_crc(const hp_iov *pieces, uint32_t n);
+
+enum { HP_SMALL_BYTES = 2048 }; /* a payload up to this is copied next to its head: cheaper than an iovec */
+
+typedef struct hp_post {
+    hp_frame frame; /* the frame to send, or the one that must arrive */
+    uint32_t bytes; /* payload */
+    hp_iov body;
+    int done;
+} hp_post;
+
+/* Whether the payload is small and in one place. */
+static inline int
+hp_post_is_small(const hp_post *post)
+{
+    return post->bytes <= HP_SMALL_BYTES && post->body.run >= post->bytes;
+}
 
 #endif

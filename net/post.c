@@ -1,22 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* iov: see iov.h. */
-#include "net/iov.h"
+/* post: see post.h. */
+#include "net/post.h"
 
 #include "base/wire.h"
 
 #include <string.h>
-
-static uint8_t *
-address(const hp_iov *p, const hp_segment *segment)
-{
-    return p->side == HP_SIDE_SEND ? (uint8_t *)(uintptr_t)segment->send : segment->recv;
-}
-
-static uint32_t
-smaller(uint64_t a, uint32_t b)
-{
-    return a < b ? (uint32_t)a : b;
-}
 
 int
 hp_iov_list(const hp_iov *p, uint32_t from, uint32_t to, struct iovec *places, int room)
@@ -26,7 +14,7 @@ hp_iov_list(const hp_iov *p, uint32_t from, uint32_t to, struct iovec *places, i
     uint64_t run = p->run;
     int n = 0;
     while (from < to && n < room) {
-        uint32_t here = run > from ? smaller(run - from, to - from) : 0;
+        uint32_t here = run <= from ? 0 : run < to ? (uint32_t)run - from : to - from;
         if (here > 0)
             places[n++] = (struct iovec){data + from, here};
         if (here == to - from)
@@ -34,7 +22,7 @@ hp_iov_list(const hp_iov *p, uint32_t from, uint32_t to, struct iovec *places, i
         /* on to the next segment; `from` and `to` count from its beginning */
         from = here > 0 ? 0 : from - (uint32_t)run;
         to -= (uint32_t)run;
-        data = address(p, next);
+        data = p->side == HP_SIDE_SEND ? (uint8_t *)(uintptr_t)next->send : next->recv;
         run = next->count * p->elem;
         next++;
     }

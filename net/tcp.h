@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tcp_silence: how long the host at the other end of a TCP connection has acknowledged nothing, and what TCP must be told so
- * that it does not give up before. Pure. The other kernel acknowledges without its process, so a process that is stopped is
- * not silent; and a connection that carries nothing is silent only once a keepalive probe is lost.
+ * tcp: what the kernel has measured of a TCP connection (TCP_INFO), how long the host at its other end has acknowledged
+ * nothing, and what TCP must be told so that it does not give up before. The judgements are pure. The other kernel
+ * acknowledges without its process, so a process that is stopped is not silent; and a connection that carries nothing is
+ * silent only once a keepalive probe is lost.
  */
-#ifndef HP_TCP_SILENCE_H
-#define HP_TCP_SILENCE_H
+#ifndef HP_TCP_H
+#define HP_TCP_H
 
 #include <stdint.h>
 
@@ -37,7 +38,7 @@ uint64_t hp_tcp_silence_lasts(const hp_tcp_silence *silence, uint64_t now);
 
 /*
  * Whether the path may drop large packets alone: data was sent again and again for 10 s, and none of it was acknowledged. That a
- * small packet is answered meanwhile is for the caller to find out (net/probe.h).
+ * small packet is answered meanwhile is for the caller to find out (hp_probe_start).
  */
 int hp_tcp_silence_may_be_size(const hp_tcp_silence *silence, const hp_tcp_look *look, uint64_t now);
 
@@ -60,5 +61,18 @@ int hp_tcp_silence_rto_max(uint64_t peer_timeout);
 
 /* How long ranks leave the verdict on a silent host to the server. */
 uint64_t hp_tcp_silence_deference(uint64_t peer_timeout);
+
+/* --- of a descriptor; all 0 if that is no TCP connection --- */
+
+typedef struct hp_tcp_path {
+    uint64_t retransmits;   /* segments sent again, since the connection was made */
+    uint64_t delivery_rate; /* bytes/s that the peer has last taken; 0: not measured, or by no kernel before 4.9 */
+    uint32_t rtt_us;        /* round-trip time, smoothed or the least; 0: not measured */
+} hp_tcp_path;
+
+/* delayed: the peer acknowledges late, so the least round trip is taken; the smoothed one would show how late. */
+hp_tcp_path hp_tcp_path_of(int fd, int delayed);
+hp_tcp_look hp_tcp_look_at(int fd);           /* whether the other kernel acknowledges, */
+int hp_tcp_is_heard(int fd, uint64_t within); /* and has in the last `within` ns */
 
 #endif

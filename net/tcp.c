@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* tcp_silence: see tcp_silence.h. */
-#include "net/tcp_silence.h"
+/* tcp: see tcp.h. A kernel fills as much of tcp_info as it knows; the rest stays 0. */
+#include "net/tcp.h"
 
 #include "base/clock.h"
+
+#include <linux/tcp.h> /* glibc's netinet/tcp.h has a shorter one, and excludes this */
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 enum {
     LATER = 5,         /* seconds that keepalive and ranks leave to the server, */
@@ -88,4 +92,44 @@ uint64_t
 hp_tcp_silence_deference(uint64_t peer_timeout)
 {
     return (uint64_t)clamp((int64_t)peer_timeout / 6, SOONER * (int64_t)HP_SEC, LATER * (int64_t)HP_SEC);
+}
+
+/* --- what the kernel says --- */
+
+enum { TCP_CLOSED = 7 }; /* TCP_CLOSE of netinet/tcp.h */
+
+hp_tcp_path
+hp_tcp_path_of(int fd, int delayed)
+{
+    struct tcp_info info = {0};
+    socklen_t size = sizeof(info);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
+        return (hp_tcp_path){0};
+    uint32_t least = info.tcpi_min_rtt != UINT32_MAX ? info.tcpi_min_rtt : 0;
+    return (hp_tcp_path){.retransmits = info.tcpi_total_retrans,
+                         .delivery_rate = info.tcpi_delivery_rate,
+                         .rtt_us = delayed ? least : info.tcpi_rtt};
+}
+
+hp_tcp_look
+hp_tcp_look_at(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t size = sizeof(info);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
+        return (hp_tcp_look){0};
+    return (hp_tcp_look){.unacked = info.tcpi_unacked,
+                         .resent = info.tcpi_retransmits,
+                         .probes = info.tcpi_probes,
+                         .acked_ms = info.tcpi_last_ack_recv,
+                         .acked = info.tcpi_bytes_acked,
+                         .mss = info.tcpi_snd_mss,
+                         .closed = info.tcpi_state == TCP_CLOSED};
+}
+
+int
+hp_tcp_is_heard(int fd, uint64_t within)
+{
+    hp_tcp_look look = hp_tcp_look_at(fd);
+    return !look.closed && look.acked_ms * HP_MS < within;
 }

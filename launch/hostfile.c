@@ -61,7 +61,7 @@ complain(parser *p, span word, const char *format, ...)
     va_start(ap, format);
     vsnprintf(what, sizeof(what), format, ap);
     va_end(ap);
-    return hp_err_set(p->error, HOOP_ERR_INVALID_ARGUMENT, "%s:%s%sword \"%s\": %s", p->source, p->lines ? "" : " ",
+    return hp_err_set(p->error, HOOP_ERR_INVALID_ARGUMENT, "%s:%s%sword \"%s\" %s", p->source, p->lines ? "" : " ",
                       where, quoted, what);
 }
 
@@ -147,13 +147,13 @@ add(parser *p, const char *name)
     const entry *e = &p->entry;
     hp_host_entry *host;
     if (++p->hosts->mentions > MENTIONS_MAX || !(host = host_of(p->hosts, name)))
-        return complain(p, e->word, "that is more than %d hosts; make the range smaller", HP_HOSTS_MAX);
+        return complain(p, e->word, "makes more than %d hosts; make the range smaller", HP_HOSTS_MAX);
     if (!agree(host->iface, sizeof(host->iface), e->iface) || !agree(host->addr, sizeof(host->addr), e->addr))
-        return complain(p, e->word, "listed before with another iface= or addr=; a host has one, write it once");
+        return complain(p, e->word, "was listed before with another iface= or addr=; a host has one, write it once");
     host->mentions += e->slots == 0;
     host->slots += e->slots;
     if (host->slots + host->mentions > HP_SLOTS_MAX)
-        return complain(p, e->word, "a host has at most %d slots", HP_SLOTS_MAX);
+        return complain(p, e->word, "gives its host more than %d slots; write fewer", HP_SLOTS_MAX);
     return HOOP_SUCCESS;
 }
 
@@ -167,10 +167,11 @@ check_name(parser *p, const char *name)
         return complain(p, p->entry.word, "has no %s; write host or user@host",
                         host[0] == '\0' ? "host name" : "user name");
     if (host[0] == '-' || name[0] == '-')
-        return complain(p, p->entry.word, "a name does not begin with '-'; write host:SLOTS");
+        return complain(p, p->entry.word, "begins with '-', as no name does; write host:SLOTS");
     for (const char *c = name; *c != '\0'; c++)
         if (!isalnum((unsigned char)*c) && !strchr("._-:%", *c) && c + 1 != host)
-            return complain(p, p->entry.word, "a host name is made of letters, digits, '.', '-' and '_'");
+            return complain(p, p->entry.word,
+                            "has a character that no host name has; write letters, digits, '.', '-' and '_'");
     return HOOP_SUCCESS;
 }
 
@@ -191,7 +192,8 @@ expand_item(parser *p, char name[HP_HOST_NAME], size_t done, span item, span res
     for (; low <= high; low++) {
         int digits = snprintf(name + done, HP_HOST_NAME - done, "%0*d", zeros, low);
         if (digits < 0 || (size_t)digits >= HP_HOST_NAME - done)
-            return complain(p, p->entry.word, "a host name has at most %d bytes", HP_HOST_NAME - 1);
+            return complain(p, p->entry.word, "makes a host name of more than %d bytes; write a shorter one",
+                            HP_HOST_NAME - 1);
         if (expand(p, name, done + (size_t)digits, rest, depth + 1) != HOOP_SUCCESS)
             return HOOP_ERR_INVALID_ARGUMENT;
     }
@@ -205,7 +207,8 @@ expand(parser *p, char name[HP_HOST_NAME], size_t done, span rest, int depth)
     const char *bracket = rest.size ? memchr(rest.at, '[', rest.size) : NULL;
     size_t plain = bracket ? (size_t)(bracket - rest.at) : rest.size;
     if (done + plain >= HP_HOST_NAME)
-        return complain(p, p->entry.word, "a host name has at most %d bytes", HP_HOST_NAME - 1);
+        return complain(p, p->entry.word, "makes a host name of more than %d bytes; write a shorter one",
+                        HP_HOST_NAME - 1);
     memcpy(name + done, rest.at, plain);
     name[done + plain] = '\0';
     if (!bracket)
@@ -213,7 +216,8 @@ expand(parser *p, char name[HP_HOST_NAME], size_t done, span rest, int depth)
     const char *close = memchr(bracket, ']', rest.size - plain);
     if (!close || depth == BRACKETS_MAX)
         return complain(p, p->entry.word,
-                        close ? "has too many ranges" : "the '[' is not closed; write ranges as in node[1-4,7]");
+                        close ? "has too many ranges; write several words"
+                              : "has a '[' that is not closed; write ranges as in node[1-4,7]");
     for (const char *item = bracket + 1, *end; item <= close; item = end + 1) {
         end = memchr(item, ',', (size_t)(close - item));
         end = end ? end : close;
@@ -234,7 +238,8 @@ finish_entry(parser *p)
         return HOOP_SUCCESS;
     p->open = 0;
     if (p->entry.max_slots != 0 && p->entry.max_slots < p->entry.slots)
-        return complain(p, p->entry.word, "max_slots=%d is less than its %d slots", p->entry.max_slots, p->entry.slots);
+        return complain(p, p->entry.word, "has max_slots=%d, less than its %d slots; write a larger one",
+                        p->entry.max_slots, p->entry.slots);
     return expand(p, name, 0, p->entry.pattern, 0);
 }
 
@@ -243,9 +248,9 @@ set_slots(parser *p, int *slots, span word, span value)
 {
     int given = number(value, HP_SLOTS_MAX);
     if (given <= 0)
-        return complain(p, word, "slots are a whole number from 1 to %d", HP_SLOTS_MAX);
+        return complain(p, word, "has no valid number of slots; write a whole number from 1 to %d", HP_SLOTS_MAX);
     if (*slots != 0)
-        return complain(p, word, "this host has its slots twice; write host:N or slots=N, not both");
+        return complain(p, word, "gives a host its slots twice; write host:N or slots=N, not both");
     *slots = given;
     return HOOP_SUCCESS;
 }
@@ -278,9 +283,9 @@ set_text(parser *p, char *out, size_t room, span word, span value)
 {
     for (size_t i = 0; i < value.size; i++)
         if (!isalnum((unsigned char)value.at[i]) && !strchr("._-:@=^", value.at[i]))
-            return complain(p, word, "has a character that no interface or address has");
+            return complain(p, word, "has a character that no interface or address has; write iface=NAME or addr=IP");
     if (value.size == 0 || value.size >= room)
-        return complain(p, word, "the value is %s", value.size ? "too long" : "missing");
+        return complain(p, word, "has %s; write iface=NAME or addr=IP", value.size ? "too long a value" : "no value");
     memcpy(out, value.at, value.size);
     out[value.size] = '\0';
     return HOOP_SUCCESS;
@@ -324,8 +329,9 @@ take_word(parser *p, span word)
     if (equals)
         return attribute(p, word, equals);
     if (number(word, HP_SLOTS_MAX) > 0)
-        return complain(p, word, "a number alone has no meaning; write slots=%.*s", (int)word.size, word.at);
-    return complain(p, word, "one host a line, or with a comma between; attributes are slots=N, iface=NAME, addr=IP");
+        return complain(p, word, "has no meaning alone; write slots=%.*s", (int)word.size, word.at);
+    return complain(p, word,
+                    "is no attribute; write one host a line, or a comma between, and slots=N, iface=NAME or addr=IP");
 }
 
 /* --- lines --- */
@@ -385,7 +391,7 @@ hp_hostfile_parse(hp_host_list *hosts, const char *source, int lines, const char
         size_t size = newline ? (size_t)(newline - text) - at : n - at;
         p.line++;
         if (size > LINE_MAX_BYTES || memchr(text + at, '\0', size))
-            result = complain(&p, (span){text + at, size}, "this is not text; a hostfile has one host a line");
+            result = complain(&p, (span){text + at, size}, "is not text; a hostfile has one host a line");
         else
             result = take_line(&p, tidied, tidy(tidied, text + at, size));
         at += size + 1;
@@ -427,8 +433,8 @@ hp_hostfile_read(hp_host_list *hosts, const char *path, hoop_error *error)
         result =
             hp_hostfile_parse(hosts, source, 1, (const char *)hp_buffer_first(&bytes), hp_buffer_size(&bytes), error);
     if (result == HOOP_SUCCESS && hosts->count == 0)
-        result = hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                            "%s names no host; write one a line, as in: node1 slots=4", source);
+        result = hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s names no host; write one a line, as in node1 slots=4",
+                            source);
     hp_buffer_free(&bytes);
     if (!standard)
         close(fd);

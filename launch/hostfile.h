@@ -32,8 +32,7 @@ typedef struct hp_host_list {
 
 /*
  * Adds the hosts of a text to *hosts (zeroed memory at first). `source` names the text in errors: with `lines` they
- * begin "SOURCE:LINE: ", else "SOURCE: ". Errors are HOOP_ERR_INVALID_ARGUMENT: `word "x": what is wrong and what to
- * write`.
+ * begin "SOURCE:LINE: ", else "SOURCE: ". Errors are HOOP_ERR_INVALID_ARGUMENT: `word "x" is not known; write y`.
  */
 hoop_result hp_hostfile_parse(hp_host_list *hosts, const char *source, int lines, const char *text, size_t n,
                               hoop_error *error);

@@ -69,7 +69,7 @@ may_follow(const hoop_error *cause)
 }
 
 void
-hp_failure_ring_failed(hp_failure *failure, const char *split, const hoop_error *cause)
+hp_failure_ring_failed(hp_failure *failure, const char *split, const hoop_error *cause, uint32_t pid)
 {
     int is_shared = !split && failure->ring && strcmp(failure->ring, cause->text) == 0;
     if (failure->ring && !is_shared && (failure->ring_judged || may_follow(cause)))
@@ -80,29 +80,23 @@ hp_failure_ring_failed(hp_failure *failure, const char *split, const hoop_error 
     failure->split = split ? hp_xstrdup(split) : NULL;
     failure->ring_rank = split ? -1 : cause->rank;
     failure->ring_lost = may_follow(cause);
+    failure->ring_pid = pid;
     failure->ring_judged = cause->code == HOOP_ERR_TIMEOUT || cause->code == HOOP_ERR_MISMATCH;
     failure->ring_worked = cause->phase == HOOP_PHASE_OPERATION;
 }
 
-/* Whether the sentence is about this process; the ring of a split numbers its ranks in its own way. */
-static int
-is_named(const hp_failure *failure, int rank)
-{
-    char pid[32];
-    snprintf(pid, sizeof(pid), ", pid %d)", failure->rank[rank].end.pid);
-    return failure->rank[rank].end.status != 0 && strstr(failure->ring, pid);
-}
-
+/* The end of the rank that the ring has lost. A split numbers its ranks in its own way, so its rank is known by its process. */
 static const hp_rank_exit *
 find_cause(const hp_failure *failure)
 {
-    int named = failure->ring_rank;
-    if (!failure->ring_lost || named < 0 || named >= failure->size)
-        return &failure->first;
-    for (int rank = 0; rank < failure->size && !is_named(failure, named); rank++)
-        if (is_named(failure, rank))
-            named = rank;
-    return failure->rank[named].end.status != 0 ? &failure->rank[named].end : &failure->first;
+    for (int rank = 0; failure->ring_lost && rank < failure->size; rank++) {
+        const hp_rank_exit *end = &failure->rank[rank].end;
+        int lost = failure->split ? failure->ring_pid != 0 && (uint32_t)end->pid == failure->ring_pid
+                                  : rank == failure->ring_rank;
+        if (lost && end->status != 0)
+            return end;
+    }
+    return &failure->first;
 }
 
 /*

@@ -25,7 +25,8 @@ typedef struct hp_failure {
     char *split;        /* which ring: 'split 1 colour 0 "dp"', whose ranks have other numbers; NULL: the job's */
     int ring_worked;    /* the ring was up and failed in an operation */
     int ring_rank;      /* whom the sentence is about, as the job's ring numbers it; -1: nobody, or it is a split's */
-    int ring_lost;      /* the ring has lost this rank */
+    int ring_lost;      /* the ring has lost this rank, */
+    uint32_t ring_pid;  /* which is this process; 0: unknown */
     int ring_judged;    /* the server judged by the ranks' calls: its sentence names the culprit and stays */
     int reported;
 } hp_failure;
@@ -40,8 +41,9 @@ void hp_failure_stderr(hp_failure *failure, int rank, const uint8_t *bytes, size
  * A ring failed. If several communicators fail, the first sentence that blames a rank for a late or a different call
  * stays. A rank that vanishes or aborts after another failure is a consequence. Otherwise the last sentence counts.
  * One that several rings share is about the job's ring, if that is among them. split: which ring; NULL: the job's.
+ * pid: the process of cause->rank, which a split numbers in its own way; 0: unknown.
  */
-void hp_failure_ring_failed(hp_failure *failure, const char *split, const hoop_error *cause);
+void hp_failure_ring_failed(hp_failure *failure, const char *split, const hoop_error *cause, uint32_t pid);
 
 /* 1 if this rank is the first that failed. Others may fail at the same moment, so report a moment later. */
 int hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended);

@@ -306,10 +306,10 @@ server_sums_up(void *arg, const char *line)
 }
 
 static void
-ring_failed(void *arg, const char *split, const hoop_error *cause)
+ring_failed(void *arg, const char *split, const hoop_error *cause, uint32_t pid)
 {
     hp_run *run = arg;
-    hp_failure_ring_failed(&run->failure, split, cause);
+    hp_failure_ring_failed(&run->failure, split, cause, pid);
     if (!split)
         hp_silence_ring_failed(&run->silence, cause->rank);
 }

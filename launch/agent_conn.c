@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "launch/spawn.h"
-#include "launch/spec.h"
 #include "launch/xalloc.h"
 
 #include <errno.h>

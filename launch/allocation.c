@@ -8,7 +8,7 @@
 #include "base/buffer.h"
 #include "base/err.h"
 #include "base/number.h"
-#include "launch/local_addr.h"
+#include "launch/hostfile.h"
 #include "launch/xalloc.h"
 
 #include <stdio.h>

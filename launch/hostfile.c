@@ -2,7 +2,7 @@
 /*
  * hostfile: the parser. A text is lines; a line is words; a word with a '=' after a host is an attribute of it. Blanks
  * around '=' are removed first, because Open MPI's hostfiles have them. Names are checked, because they become
- * arguments of a remote shell: none begins with '-'. Nothing is resolved.
+ * arguments of a remote shell: none begins with '-'. Nothing is resolved; the kernel (bind) tells which addresses are ours.
  */
 #include "launch/hostfile.h"
 
@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 enum { LINE_MAX_BYTES = 64 * 1024, FILE_MAX = 16 << 20, MENTIONS_MAX = 1 << 20, BRACKETS_MAX = 4 };
@@ -447,4 +448,85 @@ hp_hostfile_free(hp_host_list *hosts)
     free(hosts->entry);
     free(hosts->index);
     *hosts = (hp_host_list){0};
+}
+
+/* --- this machine --- */
+
+/* Reads a numeric address without a port; 0: it is none. */
+static int
+numeric(hp_addr *addr, const char *text)
+{
+    hp_addr a = {0};
+    if (inet_pton(AF_INET, text, &a.u.v4.sin_addr) == 1) {
+        a.u.v4.sin_family = AF_INET;
+        a.length = sizeof(a.u.v4);
+    } else if (inet_pton(AF_INET6, text, &a.u.v6.sin6_addr) == 1) {
+        a.u.v6.sin6_family = AF_INET6;
+        a.length = sizeof(a.u.v6);
+    }
+    *addr = a;
+    return a.length != 0;
+}
+
+/* Whether an address is this machine's: only then bind succeeds. */
+static int
+is_own(const hp_addr *addr)
+{
+    int fd = socket(addr->u.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int own = fd >= 0 && bind(fd, &addr->u.any, addr->length) == 0;
+    if (fd >= 0)
+        close(fd);
+    return own;
+}
+
+const char *
+hp_local_name(void)
+{
+    static char name[256];
+    if (name[0] == '\0' && gethostname(name, sizeof(name) - 1) < 0)
+        snprintf(name, sizeof(name), "localhost");
+    return name;
+}
+
+const char *
+hp_local_bare_name(const char *name)
+{
+    const char *at = strchr(name, '@');
+    return at ? at + 1 : name;
+}
+
+int
+hp_local_same_name(const char *a, const char *b)
+{
+    size_t na = strcspn(a, "."), nb = strcspn(b, ".");
+    if (strcasecmp(a, b) == 0)
+        return 1;
+    return na == nb && strncasecmp(a, b, na) == 0 && (a[na] == '\0' || b[nb] == '\0');
+}
+
+int
+hp_local_address(hp_addr *addr, const char *text)
+{
+    return numeric(addr, text) && is_own(addr);
+}
+
+int
+hp_local_is_host(const char *name)
+{
+    hp_addr addr;
+    if (strchr(name, '@'))
+        return 0;
+    if (numeric(&addr, name))
+        return is_own(&addr);
+    return strcasecmp(name, "localhost") == 0 || hp_local_same_name(name, hp_local_name());
+}
+
+int
+hp_local_ifname(const hp_host_entry *host, char *out, size_t size)
+{
+    if (host->addr[0] != '\0')
+        snprintf(out, size, "%s/%d", host->addr, strchr(host->addr, ':') ? 128 : 32);
+    else if (host->iface[0] != '\0')
+        snprintf(out, size, "%s", host->iface);
+    return host->addr[0] != '\0' || host->iface[0] != '\0';
 }

@@ -10,7 +10,7 @@
 #include "base/buffer.h"
 #include "base/err.h"
 #include "base/processors.h"
-#include "launch/local_addr.h"
+#include "launch/hostfile.h"
 #include "launch/spawn.h"
 #include "launch/xalloc.h"
 

@@ -11,7 +11,6 @@
 #include "base/err.h"
 #include "base/number.h"
 #include "launch/rank_env.h"
-#include "launch/terminal.h"
 #include "launch/xalloc.h"
 
 #include <ctype.h>

@@ -8,11 +8,9 @@
 
 #include "base/clock.h"
 #include "flight/process.h"
-#include "launch/affinity.h"
 #include "launch/rank_env.h"
 #include "launch/spawn.h"
-#include "launch/terminal.h"
-#include "launch/write_queue.h"
+#include "launch/streams.h"
 #include "launch/xalloc.h"
 
 #include <errno.h>
@@ -453,7 +451,7 @@ hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir
         hp_affinity_read(&ranks->cpus);
     for (; ranks->count < spec->ranks; ranks->count++)
         if (start_rank(ranks, ranks->count, secret_fd, also_dir, &step) < 0) {
-            hp_start_error_program(start_error, spec, step);
+            hp_start_error_program(start_error, spec->argv.item[0], spec->world, step);
             ranks->count++;
             undo(ranks);
             return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which rank's exit, and which sentence about the ring, is the cause; and what is written about it. */
-#include "launch/failure.h"
+#include "launch/rank_exit.h"
 
 #include "base/err.h"
 #include "net/loop.h"

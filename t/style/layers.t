@@ -123,9 +123,8 @@ downward lib hoop bootstrap wait collective serve sendrecv alltoallv message_cal
     work_pool request registry baton name comm counters call_times exchange ways pmi pmix mpi server_search bounded_wait environment outward launcher config config.def \
     secret_file listener server_thread peer_heartbeat \
     channel attach slot belt work pair arrivals matching place schedule plan blocks
-downward launch agent ranks start_error run silence inspection host job_server failure recorders agent_conn \
-    mapping options rank_env allocation local_addr hostfile output screen stdin terminal affinity \
-    lease rank_exit spec agent_msg write_queue signals spawn options.def xalloc
+downward launch agent ranks run silence recorders host job_server rank_exit agent_conn mapping options rank_env \
+    allocation hostfile output screen streams lease agent_msg spawn options.def xalloc
 downward top flight screen servers
 downward perf run data memory report options stats collectives
 

@@ -125,8 +125,8 @@ downward lib hoop bootstrap wait collective serve sendrecv alltoallv message_cal
     channel attach slot belt work pair arrivals matching place schedule plan blocks
 downward launch agent ranks run silence recorders host job_server rank_exit agent_conn mapping options rank_env \
     allocation hostfile output screen streams lease agent_msg spawn options.def xalloc
-downward top flight screen servers
-downward perf run data memory report options stats collectives
+downward top servers
+downward perf data memory report options collectives
 
 # Pure: no sockets, no threads, no clock.
 pure='hoop\.h|base/[a-z_]+\.h|gpu/gpu\.h|lib/(place|schedule|plan|blocks)\.h'

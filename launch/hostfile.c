@@ -8,7 +8,6 @@
 
 #include "base/buffer.h"
 #include "base/err.h"
-#include "base/hash.h"
 #include "base/number.h"
 #include "launch/xalloc.h"
 
@@ -16,6 +15,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <search.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,19 +32,19 @@ typedef struct span {
 } span;
 
 /* One entry while it is read: its name may still hold ranges. */
-typedef struct entry {
+typedef struct draft {
     span word; /* for errors */
     span pattern;
     int slots, max_slots;
     char iface[HP_HOST_IFACE], addr[HP_HOST_ADDR];
-} entry;
+} draft;
 
 typedef struct parser {
     hp_host_list *hosts;
     const char *source;
     int lines, line;
     hoop_error *error;
-    entry entry;
+    draft entry;
     int open; /* entry is being read */
 } parser;
 
@@ -84,51 +84,36 @@ number(span text, int most)
 
 /* --- the list of hosts --- */
 
-/* The last step spreads names that differ only in their last digits, which linear probing needs. */
-static size_t
-hash(const char *name)
+/* A name and its place in the list, as a node of the tree. */
+typedef struct name_place {
+    int at;
+    char name[];
+} name_place;
+
+static int
+by_name(const void *a, const void *b)
 {
-    uint64_t h = hp_hash_text(HP_HASH_START, name);
-    h = (h ^ h >> 33) * UINT64_C(0xff51afd7ed558ccd);
-    return (size_t)(h ^ h >> 33);
+    return strcmp(((const name_place *)a)->name, ((const name_place *)b)->name);
 }
 
-/* The place of `name` in the index, or for it. */
-static int *
-find(const hp_host_list *hosts, const char *name)
-{
-    size_t at = hash(name) & (hosts->index_room - 1);
-    while (hosts->index[at] != 0 && strcmp(hosts->entry[hosts->index[at] - 1].name, name) != 0)
-        at = (at + 1) & (hosts->index_room - 1);
-    return &hosts->index[at];
-}
-
-static void
-grow(hp_host_list *hosts)
-{
-    hosts->entry = hp_xgrow(hosts->entry, &hosts->room, (size_t)hosts->count + 1, sizeof(*hosts->entry));
-    if (hosts->index_room >= 2 * hosts->room)
-        return;
-    free(hosts->index);
-    hosts->index_room = 2 * hosts->room;
-    hosts->index = hp_xcalloc(hosts->index_room, sizeof(*hosts->index));
-    for (int i = 0; i < hosts->count; i++)
-        *find(hosts, hosts->entry[i].name) = i + 1;
-}
-
-/* The host of that name, new or known; NULL: there are too many. */
+/* The entry of a name; a new one at the first mention. NULL: there are too many. */
 static hp_host_entry *
 host_of(hp_host_list *hosts, const char *name)
 {
-    grow(hosts);
-    int *place = find(hosts, name);
-    if (*place == 0) {
-        if (hosts->count == HP_HOSTS_MAX)
-            return NULL;
-        snprintf(hosts->entry[hosts->count].name, HP_HOST_NAME, "%s", name);
-        *place = ++hosts->count;
+    size_t n = strlen(name) + 1;
+    name_place *new = hp_xcalloc(1, sizeof(*new) + n);
+    memcpy(new->name, name, n);
+    new->at = hosts->count;
+    name_place *known = *(name_place **)hp_xcheck(tsearch(new, &hosts->names, by_name));
+    if (known != new) {
+        free(new);
+        return &hosts->entry[known->at];
     }
-    return &hosts->entry[*place - 1];
+    if (hosts->count == HP_HOSTS_MAX)
+        return NULL;
+    hosts->entry = hp_xgrow(hosts->entry, &hosts->room, (size_t)hosts->count + 1, sizeof(*hosts->entry));
+    snprintf(hosts->entry[hosts->count].name, HP_HOST_NAME, "%s", name);
+    return &hosts->entry[hosts->count++];
 }
 
 /* Takes a value that a host may be given once; 0 when it contradicts the one it has. */
@@ -145,7 +130,7 @@ agree(char *has, size_t size, const char *given)
 static hoop_result
 add(parser *p, const char *name)
 {
-    const entry *e = &p->entry;
+    const draft *e = &p->entry;
     hp_host_entry *host;
     if (++p->hosts->mentions > MENTIONS_MAX || !(host = host_of(p->hosts, name)))
         return complain(p, e->word, "makes more than %d hosts; make the range smaller", HP_HOSTS_MAX);
@@ -264,7 +249,7 @@ begin_entry(parser *p, span word)
     span host = at ? behind(word, at + 1) : word;
     const char *colon = memrchr(host.at, ':', host.size), *close = memrchr(host.at, ']', host.size);
     int literal = colon && (memchr(host.at, ':', host.size) != colon || (close && colon < close));
-    p->entry = (entry){.word = word, .pattern = word};
+    p->entry = (draft){.word = word, .pattern = word};
     p->open = 1;
     if (literal && host.at[0] == '[' && close && !at) {
         p->entry.pattern = (span){host.at + 1, (size_t)(close - host.at) - 1};
@@ -302,7 +287,7 @@ static hoop_result
 attribute(parser *p, span word, const char *equals)
 {
     span key = {word.at, (size_t)(equals - word.at)}, value = behind(word, equals + 1);
-    entry *e = &p->entry;
+    draft *e = &p->entry;
     uint8_t bytes[16];
     if (is_key(key, "slots") || is_key(key, "cpu") || is_key(key, "count"))
         return set_slots(p, &e->slots, word, value);
@@ -353,23 +338,16 @@ tidy(char *out, const char *line, size_t n)
     return size;
 }
 
-/* How long the word is that begins here: to a blank, or to a comma outside brackets. */
-static size_t
-word_size(const char *text, size_t n)
-{
-    int inside = 0;
-    size_t i;
-    for (i = 0; i < n && text[i] != ' ' && (inside || text[i] != ','); i++)
-        inside = text[i] == '[' ? 1 : text[i] == ']' ? 0 : inside;
-    return i;
-}
-
 static hoop_result
 take_line(parser *p, const char *line, size_t n)
 {
     size_t at = 0;
     while (at < n) {
-        span word = {line + at, word_size(line + at, n - at)};
+        span word = {line + at, 0};
+        /* A word ends at a blank, or at a comma outside brackets. */
+        for (int inside = 0; at + word.size < n && word.at[word.size] != ' ' && (inside || word.at[word.size] != ',');
+             word.size++)
+            inside = word.at[word.size] == '[' ? 1 : word.at[word.size] == ']' ? 0 : inside;
         if (word.size > 0 && take_word(p, word) != HOOP_SUCCESS)
             return HOOP_ERR_INVALID_ARGUMENT;
         at += word.size;
@@ -446,7 +424,7 @@ void
 hp_hostfile_free(hp_host_list *hosts)
 {
     free(hosts->entry);
-    free(hosts->index);
+    tdestroy(hosts->names, free);
     *hosts = (hp_host_list){0};
 }
 

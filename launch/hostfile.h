@@ -25,8 +25,7 @@ typedef struct hp_host_list {
     hp_host_entry *entry; /* in the order of first mention, no name twice */
     int count;
     size_t room;
-    int *index; /* hash table of names, twice as large as needed; 1 + position in entry[] */
-    size_t index_room;
+    void *names;   /* a tree (tsearch) of the places of names */
     long mentions; /* entries seen, ranges expanded */
 } hp_host_list;
 

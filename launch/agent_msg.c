@@ -113,17 +113,6 @@ put_words(hp_buffer *out, hp_agent_msg_type type, const hp_strings *strings)
         hp_agent_msg_put(out, type, strings->item[i], strlen(strings->item[i]), NULL, 0);
 }
 
-static void
-put_ranks(hp_buffer *out, const hp_spec *spec)
-{
-    uint8_t *payload = hp_xcalloc((size_t)spec->ranks + 1, 4);
-    hp_put32(payload, (uint32_t)spec->world);
-    for (int i = 0; i < spec->ranks; i++)
-        hp_put32(payload + 4 * ((size_t)i + 1), (uint32_t)spec->rank[i]);
-    hp_agent_msg_put(out, HP_MSG_RANKS, payload, 4 * ((size_t)spec->ranks + 1), NULL, 0);
-    free(payload);
-}
-
 static const struct {
     const char *name;
     size_t field;
@@ -133,20 +122,6 @@ static const struct {
 };
 
 enum { AGENT_OPTIONS = sizeof(agent_options) / sizeof(agent_options[0]) };
-
-/* The options that are not 0. */
-static void
-put_options(hp_buffer *out, const hp_agent_options *options)
-{
-    uint8_t value[4];
-    for (size_t i = 0; i < AGENT_OPTIONS; i++) {
-        const int *field = (const int *)((const char *)options + agent_options[i].field);
-        hp_put32(value, (uint32_t)*field);
-        if (*field != 0)
-            hp_agent_msg_put(out, HP_MSG_OPTION, value, sizeof(value), agent_options[i].name,
-                             strlen(agent_options[i].name));
-    }
-}
 
 void
 hp_winsize_put(hp_buffer *out, hp_winsize winsize)
@@ -165,7 +140,12 @@ void
 hp_spec_put(hp_buffer *out, const hp_spec *spec)
 {
     const uint32_t local[] = {(uint32_t)spec->local_first, (uint32_t)spec->local_size};
-    uint8_t required = (uint8_t)spec->dir_required;
+    uint8_t required = (uint8_t)spec->dir_required, value[4];
+    size_t size = 4 * ((size_t)spec->ranks + 1);
+    uint8_t *ranks = hp_xcalloc(size, 1);
+    hp_put32(ranks, (uint32_t)spec->world);
+    for (int i = 0; i < spec->ranks; i++)
+        hp_put32(ranks + 4 * ((size_t)i + 1), (uint32_t)spec->rank[i]);
     put_words(out, HP_MSG_ENV, &spec->variables);
     put_words(out, HP_MSG_ARG, &spec->argv);
     if (spec->dir)
@@ -174,9 +154,16 @@ hp_spec_put(hp_buffer *out, const hp_spec *spec)
         hp_agent_msg_put(out, HP_MSG_HOME, spec->home, strlen(spec->home), NULL, 0);
     if (spec->prefix)
         hp_agent_msg_put(out, HP_MSG_PREFIX, spec->prefix, strlen(spec->prefix), NULL, 0);
-    put_options(out, &spec->options);
+    for (size_t i = 0; i < AGENT_OPTIONS; i++) {
+        int number = *(const int *)((const char *)&spec->options + agent_options[i].field);
+        hp_put32(value, (uint32_t)number);
+        if (number != 0)
+            hp_agent_msg_put(out, HP_MSG_OPTION, value, sizeof(value), agent_options[i].name,
+                             strlen(agent_options[i].name));
+    }
     hp_winsize_put(out, spec->winsize);
-    put_ranks(out, spec);
+    hp_agent_msg_put(out, HP_MSG_RANKS, ranks, size, NULL, 0);
+    free(ranks);
     hp_agent_msg_put_words(out, HP_MSG_LOCAL, local, 2);
     hp_agent_msg_put(out, HP_MSG_GO, NULL, 0, NULL, 0);
 }
@@ -244,17 +231,6 @@ take_ranks(hp_spec *spec, const hp_agent_msg *msg, hoop_error *error)
 }
 
 static hoop_result
-take_local(hp_spec *spec, const hp_agent_msg *msg, hoop_error *error)
-{
-    uint64_t first = hp_get32(msg->payload), size = hp_get32(msg->payload + 4);
-    if (spec->ranks == 0 || size > (uint64_t)spec->world || first + (uint64_t)spec->ranks > size)
-        return wrong(error, "a local rank is out of range");
-    spec->local_first = (int)first;
-    spec->local_size = (int)size;
-    return HOOP_SUCCESS;
-}
-
-static hoop_result
 take_option(hp_agent_options *options, const hp_agent_msg *msg, hoop_error *error)
 {
     for (size_t i = 0; i < AGENT_OPTIONS; i++)
@@ -266,18 +242,10 @@ take_option(hp_agent_options *options, const hp_agent_msg *msg, hoop_error *erro
     return wrong(error, "there is no such option");
 }
 
-static hoop_result
-take_go(hp_spec *spec, hoop_error *error)
-{
-    if (spec->argv.count == 0 || spec->ranks == 0 || spec->local_size == 0)
-        return wrong(error, "a command or the ranks are missing");
-    spec->complete = 1;
-    return HOOP_SUCCESS;
-}
-
 hoop_result
 hp_spec_take(hp_spec *spec, const hp_agent_msg *msg, hoop_error *error)
 {
+    uint64_t first, size;
     spec->bytes += msg->size + sizeof(char *);
     if (spec->complete || spec->bytes > HP_SPEC_BYTES)
         return wrong(error, spec->complete ? "it continues after its end" : "it is too long");
@@ -289,9 +257,20 @@ hp_spec_take(hp_spec *spec, const hp_agent_msg *msg, hoop_error *error)
     case HP_MSG_PREFIX: return take_text(&spec->prefix, msg, 0, error);
     case HP_MSG_WINDOW: spec->winsize = hp_winsize_take(msg); return HOOP_SUCCESS;
     case HP_MSG_OPTION: return take_option(&spec->options, msg, error);
-    case HP_MSG_LOCAL: return take_local(spec, msg, error);
     case HP_MSG_RANKS: return take_ranks(spec, msg, error);
-    case HP_MSG_GO: return take_go(spec, error);
+    case HP_MSG_LOCAL:
+        first = hp_get32(msg->payload);
+        size = hp_get32(msg->payload + 4);
+        if (spec->ranks == 0 || size > (uint64_t)spec->world || first + (uint64_t)spec->ranks > size)
+            return wrong(error, "a local rank is out of range");
+        spec->local_first = (int)first;
+        spec->local_size = (int)size;
+        return HOOP_SUCCESS;
+    case HP_MSG_GO:
+        if (spec->argv.count == 0 || spec->ranks == 0 || spec->local_size == 0)
+            return wrong(error, "a command or the ranks are missing");
+        spec->complete = 1;
+        return HOOP_SUCCESS;
     default: return wrong(error, "input arrived before the program");
     }
 }

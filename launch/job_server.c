@@ -48,19 +48,6 @@ find_loopback(hp_addr *addr, hoop_error *error)
                       "this machine has neither 127.0.0.1 nor ::1; bring its loopback interface up: ip link set lo up");
 }
 
-/* Whether an interface may lead to other machines; *addr: its address. */
-static int
-leads_out(const struct ifaddrs *entry, hp_addr *addr)
-{
-    unsigned wanted = IFF_UP | IFF_RUNNING;
-    int family = entry->ifa_addr ? entry->ifa_addr->sa_family : AF_UNSPEC;
-    if ((family != AF_INET && family != AF_INET6) || (entry->ifa_flags & (wanted | IFF_LOOPBACK)) != wanted)
-        return 0;
-    addr->length = family == AF_INET ? sizeof(addr->u.v4) : sizeof(addr->u.v6);
-    memcpy(&addr->u, entry->ifa_addr, addr->length);
-    return family == AF_INET || !IN6_IS_ADDR_LINKLOCAL(&addr->u.v6.sin6_addr);
-}
-
 /*
  * The first address of the only interface that may lead to other machines, or of loopback: without any such interface,
  * only this machine itself can be behind the remote shell. 0: there are several.
@@ -75,7 +62,14 @@ only_interface(hp_addr *addr, char name[IF_NAMESIZE])
     if (getifaddrs(&all) < 0)
         return 0;
     for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next) {
-        if (strcmp(entry->ifa_name, name) == 0 || !leads_out(entry, &found))
+        unsigned wanted = IFF_UP | IFF_RUNNING;
+        int family = entry->ifa_addr ? entry->ifa_addr->sa_family : AF_UNSPEC;
+        if ((family != AF_INET && family != AF_INET6) || (entry->ifa_flags & (wanted | IFF_LOOPBACK)) != wanted ||
+            strcmp(entry->ifa_name, name) == 0)
+            continue;
+        found.length = family == AF_INET ? sizeof(found.u.v4) : sizeof(found.u.v6);
+        memcpy(&found.u, entry->ifa_addr, found.length);
+        if (hp_addr_is_link_local(&found))
             continue;
         *addr = found;
         snprintf(name, IF_NAMESIZE, "%s", entry->ifa_name);

@@ -29,23 +29,18 @@ static const char *const own[] = {"HOOP_RANK",       "HOOP_SIZE", "HOOP_LOCAL_RA
 
 enum { OWN = sizeof(own) / sizeof(own[0]), PER_RANK = 10 };
 
-static int
-is_own(const char *variable)
-{
-    for (size_t i = 0; i < OWN; i++) {
-        size_t n = strlen(own[i]);
-        if (strncmp(variable, own[i], n) == 0 && variable[n] == '=')
-            return 1;
-    }
-    return 0;
-}
-
 void
 hp_rank_env_settings(hp_strings *words)
 {
-    for (char **variable = environ; *variable; variable++)
-        if (strncmp(*variable, "HOOP_", 5) == 0 && strchr(*variable, '=') && !is_own(*variable))
+    for (char **variable = environ; *variable; variable++) {
+        int is_own = 0;
+        for (size_t i = 0; i < OWN; i++) {
+            size_t n = strlen(own[i]);
+            is_own |= strncmp(*variable, own[i], n) == 0 && (*variable)[n] == '=';
+        }
+        if (strncmp(*variable, "HOOP_", 5) == 0 && strchr(*variable, '=') && !is_own)
             hp_strings_add(words, hp_xstrdup(*variable));
+    }
     hp_strings_add(
         words, hp_xasprintf("HOOPRUN_TTY=%s%s", isatty(STDOUT_FILENO) ? "1" : "", isatty(STDERR_FILENO) ? "2" : ""));
 }
@@ -87,36 +82,25 @@ hp_rank_env_adopt(const hp_spec *spec)
     setenv("PYTHONUNBUFFERED", "1", 0); /* output of Python appears at once */
 }
 
-/* PREFIX/lib or its name on this system; NULL: the library is not there. free() it. */
-static char *
-library_folder(const char *prefix)
+void
+hp_rank_env_add_library(const char *prefix)
 {
-    static const char *const places[] = {"lib", "lib64", "lib*/*"};
-    char *found = NULL;
+    static const char *const places[] = {"lib", "lib64", "lib*/*"}; /* its name differs between systems */
+    const char *before = getenv("LD_LIBRARY_PATH");
+    int found = 0;
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && !found; i++) {
         char *pattern = hp_xasprintf("%s/%s/libhoop.so*", prefix, places[i]);
         glob_t seen;
-        if (glob(pattern, GLOB_NOSORT, NULL, &seen) == 0) {
-            found = hp_xstrdup(seen.gl_pathv[0]);
-            *strrchr(found, '/') = '\0';
+        found = glob(pattern, GLOB_NOSORT, NULL, &seen) == 0;
+        if (found) {
+            int n = (int)(strrchr(seen.gl_pathv[0], '/') - seen.gl_pathv[0]), more = before && before[0];
+            char *path = hp_xasprintf("%.*s%s%s", n, seen.gl_pathv[0], more ? ":" : "", more ? before : "");
+            setenv("LD_LIBRARY_PATH", path, 1);
+            free(path);
             globfree(&seen);
         }
         free(pattern);
     }
-    return found;
-}
-
-void
-hp_rank_env_add_library(const char *prefix)
-{
-    const char *before = getenv("LD_LIBRARY_PATH");
-    char *folder = library_folder(prefix), *both;
-    if (!folder)
-        return;
-    both = before && before[0] ? hp_xasprintf("%s:%s", folder, before) : hp_xstrdup(folder);
-    setenv("LD_LIBRARY_PATH", both, 1);
-    free(both);
-    free(folder);
 }
 
 char **

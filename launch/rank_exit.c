@@ -107,12 +107,6 @@ hp_exit_oom_kills(const char *groups, const char *root)
     return n;
 }
 
-static uint64_t
-oom_kills(void)
-{
-    return hp_exit_oom_kills("/proc/self/cgroup", "/sys/fs/cgroup");
-}
-
 static double
 cpu_of_children(void)
 {
@@ -126,7 +120,8 @@ cpu_of_children(void)
 void
 hp_exit_watch_open(hp_exit_watch *watch)
 {
-    *watch = (hp_exit_watch){.oom_kills = oom_kills(), .cpu = cpu_of_children()};
+    *watch = (hp_exit_watch){.oom_kills = hp_exit_oom_kills("/proc/self/cgroup", "/sys/fs/cgroup"),
+                             .cpu = cpu_of_children()};
 }
 
 hp_exit_cause
@@ -137,7 +132,7 @@ hp_exit_cause_of(hp_exit_watch *watch, int status)
     watch->cpu = cpu_of_children();
     if (!WIFSIGNALED(status) || (WTERMSIG(status) != SIGKILL && WTERMSIG(status) != SIGXCPU))
         return HP_EXIT_UNKNOWN;
-    if (WTERMSIG(status) == SIGKILL && oom_kills() > watch->oom_kills) {
+    if (WTERMSIG(status) == SIGKILL && hp_exit_oom_kills("/proc/self/cgroup", "/sys/fs/cgroup") > watch->oom_kills) {
         watch->oom_kills++;
         return HP_EXIT_MEMORY;
     }

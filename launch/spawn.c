@@ -494,21 +494,6 @@ hp_proctree_signal(pid_t ancestor, int signal)
     return found;
 }
 
-/* Reads the tree anew and stops what runs; returns how many processes ran. One that may not be signalled does not count. */
-static int
-stop_tree(table *all, pid_t root)
-{
-    int running = 0;
-    all->count = 0;
-    read_table(all);
-    mark(all, root);
-    for (size_t i = 0; i < all->count; i++) {
-        process *p = &all->list[i];
-        running += (p->marked || p->pid == root) && !p->stopped && kill(p->pid, SIGSTOP) == 0;
-    }
-    return running;
-}
-
 /* A pass that finds nothing running may have missed a child born during the pass, before its parent stopped: the second
  * such pass in a row has not. */
 void
@@ -517,7 +502,15 @@ hp_proctree_end(pid_t root)
     table all = {0};
     kill(root, SIGSTOP);
     for (int look = 0, still = 0; look < LOOKS && still < 2; look++) {
-        still = stop_tree(&all, root) > 0 ? 0 : still + 1;
+        int running = 0; /* one that may not be signalled does not count */
+        all.count = 0;
+        read_table(&all);
+        mark(&all, root);
+        for (size_t i = 0; i < all.count; i++) {
+            process *p = &all.list[i];
+            running += (p->marked || p->pid == root) && !p->stopped && kill(p->pid, SIGSTOP) == 0;
+        }
+        still = running > 0 ? 0 : still + 1;
         if (still == 0)
             usleep(1000);
     }

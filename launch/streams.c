@@ -128,24 +128,6 @@ struct hp_stdin {
     uint8_t piece[PIECE];
 };
 
-/* Reads one piece if there is one; 1: there may be more. */
-static int
-read_some(hp_stdin *in)
-{
-    struct pollfd p = {.fd = in->fd, .events = POLLIN};
-    if (poll(&p, 1, 0) <= 0)
-        return 0;
-    ssize_t n = read(in->fd, in->piece, sizeof(in->piece));
-    if (n > 0) {
-        in->out += (size_t)n;
-        in->owner.bytes(in->owner.arg, in->piece, (size_t)n);
-    } else if (n == 0 || (errno != EINTR && errno != EAGAIN)) {
-        in->over = 1;
-        in->owner.end(in->owner.arg);
-    }
-    return n > 0;
-}
-
 static void
 pump(void *arg)
 {
@@ -153,9 +135,19 @@ pump(void *arg)
     /* A background job of a terminal must not read from it: the kernel would stop the launcher. */
     pid_t foreground = isatty(in->fd) ? tcgetpgrp(in->fd) : -1; /* -1 too when it is not our terminal */
     int background = foreground >= 0 && foreground != getpgrp();
+    struct pollfd p = {.fd = in->fd, .events = POLLIN};
+    ssize_t n = 1;
     hp_timer_set(in->timer, background && !in->over ? HP_SEC : HP_NEVER);
-    while (!background && !in->over && in->out + PIECE <= WINDOW && read_some(in))
-        continue;
+    while (n > 0 && !background && !in->over && in->out + PIECE <= WINDOW && poll(&p, 1, 0) > 0) {
+        n = read(in->fd, in->piece, sizeof(in->piece));
+        if (n > 0) {
+            in->out += (size_t)n;
+            in->owner.bytes(in->owner.arg, in->piece, (size_t)n);
+        } else if (n == 0 || (errno != EINTR && errno != EAGAIN)) {
+            in->over = 1;
+            in->owner.end(in->owner.arg);
+        }
+    }
     int interest = !background && !in->over && in->out + PIECE <= WINDOW ? HP_READ : 0;
     if (hp_watch_set(in->watch, interest) < 0 && !in->over) {
         in->over = 1;

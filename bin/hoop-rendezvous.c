@@ -134,18 +134,6 @@ write_new_secret(const char *path, hp_secret *secret)
     return status;
 }
 
-/* The option has the grammar of the setting, whose name its errors begin with. */
-static void
-name_option(hoop_error *error)
-{
-    static const char setting[] = "HOOP_SOCKET_IFNAME=", option[] = "--interface ";
-    char text[sizeof(error->text)];
-    if (strncmp(error->text, setting, sizeof(setting) - 1) != 0)
-        return;
-    snprintf(text, sizeof(text), "%s%s", option, error->text + sizeof(setting) - 1);
-    memcpy(error->text, text, sizeof(text));
-}
-
 static hoop_result
 find_address(hp_addr *addr, const settings *s, hoop_error *error)
 {
@@ -154,9 +142,7 @@ find_address(hp_addr *addr, const settings *s, hoop_error *error)
     const char *host = s->host ? s->host : "127.0.0.1";
     int port = s->port > 0 ? s->port : 0;
     if (s->interface) {
-        result = hp_interface_choose(addr, s->interface, NULL, NULL, NULL, 0, error);
-        if (result != HOOP_SUCCESS)
-            name_option(error);
+        result = hp_interface_choose_as("--interface ", addr, s->interface, error);
         hp_addr_set_port(addr, (uint16_t)port);
         return result;
     }

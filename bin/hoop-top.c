@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hoop-top: who waits for whom, in the jobs of this user whose server is on this machine; or, by their flight recorders, in
- * jobs that have ended, too.
+ * hoop-top: who waits for whom, in the jobs of this user whose server is on this machine; or, by their flight recorders
+ * (hoop_flight(5)), in jobs that have ended, too. At a terminal the text fills it, and is drawn anew each second (ncurses).
  */
+#include "base/err.h"
 #include "base/number.h"
 #include "base/option.h"
+#include "flight/folder.h"
+#include "flight/report.h"
 #include "hoop.h"
-#include "top/flight.h"
-#include "top/screen.h"
 #include "top/servers.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { EXIT_NONE = 1, EXIT_USAGE = 2, ALL_ROWS = 100000, FRAME = 11 /* lines of a job that are no rank's row */ };
@@ -56,6 +63,294 @@ rows_for(int lines)
         return rows_wanted;
     return lines == 0 ? ALL_ROWS : lines > FRAME ? lines - FRAME : 1;
 }
+
+/* --- the terminal --- */
+
+/* Of the terminal that is standard output; 0: it is none. */
+static int
+screen_width(void)
+{
+    struct winsize size;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+#ifdef HAVE_NCURSES
+#include <curses.h>
+#include <locale.h>
+#include <wchar.h>
+
+enum { REFRESH_MS = 1000 };
+
+/* How many bytes of a line fit, in whole characters; ncurses would go on in the next line. */
+static int
+fitting(const char *line, int n)
+{
+    mbstate_t state = {0};
+    wchar_t letter;
+    int at = 0, columns = 0;
+    while (at < n) {
+        size_t bytes = mbrtowc(&letter, line + at, (size_t)(n - at), &state);
+        int known = bytes > 0 && bytes <= (size_t)(n - at), width = known ? wcwidth(letter) : 1;
+        columns += width < 0 ? 1 : width;
+        if (columns > COLS)
+            break;
+        at += known ? (int)bytes : 1;
+        if (!known)
+            state = (mbstate_t){0};
+    }
+    return at;
+}
+
+/* Draws from line `first` on, as much as there is room for. Returns the number of lines. */
+static int
+draw(const hp_buffer *text, int first)
+{
+    const char *at = (const char *)hp_buffer_first(text), *end = at ? at + hp_buffer_size(text) : NULL;
+    int line = 0;
+    erase();
+    for (; at < end; line++) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        int n = (int)((newline ? newline : end) - at);
+        if (line >= first && line - first < LINES)
+            mvaddnstr(line - first, 0, at, fitting(at, n));
+        at = newline ? newline + 1 : end;
+    }
+    refresh();
+    return line;
+}
+
+/* By how many lines a key moves the text up. */
+static int
+step_of(int key)
+{
+    return key == KEY_DOWN                  ? 1
+           : key == KEY_UP                  ? -1
+           : key == KEY_NPAGE || key == ' ' ? LINES
+           : key == KEY_PPAGE               ? -LINES
+                                            : 0;
+}
+
+/*
+ * Shows what `fill` adds, whose arguments are the numbers of lines and columns, until q, Ctrl-C or TERM. The arrow keys
+ * and space move through longer text. After a move down lines is 0, for all text, until a move up at the top. Returns 0,
+ * or -1: the terminal is unknown (TERM), or this build lacks ncurses.
+ */
+static int
+show_screen(void (*fill)(hp_buffer *out, int lines, int columns))
+{
+    int key = 0, first = 0, all = 0; /* first: the line at the top */
+    setlocale(LC_CTYPE, "");         /* names may have any letters */
+    SCREEN *terminal = newterm(NULL, stdout, stdin);
+    if (!terminal)
+        return -1;
+    cbreak();
+    noecho();
+    curs_set(0);
+    keypad(stdscr, TRUE);
+    timeout(REFRESH_MS);
+    while (key != 'q') {
+        hp_buffer text = {0};
+        all = step_of(key) > 0 || (all && (first > 0 || step_of(key) == 0));
+        fill(&text, all ? 0 : LINES, COLS);
+        int lines = draw(&text, first), last = lines > LINES ? lines - LINES : 0;
+        first += step_of(key);
+        first = first > last ? last : first < 0 ? 0 : first;
+        draw(&text, first);
+        hp_buffer_free(&text);
+        key = getch();
+    }
+    endwin();
+    delscreen(terminal);
+    return 0;
+}
+
+#else
+
+static int
+show_screen(void (*fill)(hp_buffer *out, int lines, int columns))
+{
+    (void)fill;
+    return -1;
+}
+
+#endif
+
+/* --- flight recorders --- */
+
+static hoop_result
+add_path(hp_flight_collection *all, const char *path, const char *job, hoop_error *error)
+{
+    static const char json[] = ".json";
+    struct stat st;
+    size_t n = strlen(path);
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return hp_flight_add_folder(all, path, job, error);
+    if (n > sizeof(json) && strcmp(path + n - sizeof(json) + 1, json) == 0)
+        return hp_flight_add_archive(all, path, error);
+    return hp_flight_add_file(all, path, job, error);
+}
+
+/* The recorders that are named; without a name those of this user. 0, or the exit status. */
+static int
+collect(hp_flight_collection *all, char **paths, const char *job)
+{
+    hoop_error error;
+    for (; *paths; paths++)
+        if (add_path(all, *paths, job, &error) != HOOP_SUCCESS) {
+            fprintf(stderr, "hoop-top: %s: %s\n", *paths, error.text);
+            return 1;
+        }
+    return 0;
+}
+
+/* Those in the folders of this user, of which one may be absent. */
+static int
+collect_own(hp_flight_collection *all, const char *job)
+{
+    char path[HP_FLIGHT_PATH];
+    char *paths[] = {path, NULL};
+    hoop_error error;
+    int found = 0, status = 0;
+    for (int i = 0; status == 0 && i < HP_FLIGHT_FOLDERS; i++) {
+        int fd = hp_flight_folder_open(i, path, &error);
+        if (fd < 0)
+            continue;
+        close(fd);
+        found++;
+        status = collect(all, paths, job);
+    }
+    if (found > 0)
+        return status;
+    fprintf(stderr, "hoop-top: no flight recorders here: %s\n", error.text);
+    return 1;
+}
+
+static int
+tell(const hp_flight_collection *all, int json)
+{
+    hp_flight_rings rings;
+    hp_flight_story story;
+    int status = 0;
+    if (!hp_flight_rings_make(&rings, all)) {
+        fprintf(stderr, "hoop-top: out of memory\n");
+        return 1;
+    }
+    hp_flight_tell(&rings, &story);
+    if (!json)
+        hp_flight_print(stdout, &story);
+    else
+        status = hp_flight_write_json(stdout, all, &story, HP_FLIGHT_DECODED) != 0;
+    if (status || fflush(stdout) != 0) {
+        fprintf(stderr, "hoop-top: cannot write: %s\n", strerror(errno));
+        status = 1;
+    }
+    hp_flight_rings_free(&rings);
+    return status;
+}
+
+static int
+collect_once(hp_flight_collection *all, char **paths, const char *job)
+{
+    return *paths ? collect(all, paths, job) : collect_own(all, job);
+}
+
+/* Ranks that run are read twice, so that one is not called late because it was read a moment earlier. */
+static int
+collect_all(hp_flight_collection *all, char **paths, const char *job)
+{
+    static const struct timespec pause = {.tv_nsec = HP_FLIGHT_PAUSE};
+    hp_flight_collection earlier = {0};
+    int status = collect_once(&earlier, paths, job), may_run = 0;
+    for (size_t i = 0; i < earlier.count; i++)
+        may_run |= earlier.entry[i].state == HP_FLIGHT_RUNS || earlier.entry[i].state == HP_FLIGHT_UNKNOWN;
+    if (status != 0 || !may_run) {
+        *all = earlier;
+        return status;
+    }
+    nanosleep(&pause, NULL);
+    status = collect_once(all, paths, job);
+    hp_flight_compare(all, &earlier);
+    hp_flight_collection_free(&earlier);
+    return status;
+}
+
+typedef struct archive {
+    char path[PATH_MAX]; /* empty: none was found */
+    struct timespec written;
+} archive;
+
+static int
+is_archive(const char *name, const char *job)
+{
+    static const char ending[] = ".flight.json";
+    char wanted[NAME_MAX + 1];
+    size_t n = strlen(name), end = sizeof(ending) - 1;
+    snprintf(wanted, sizeof(wanted), "hoop-%s%s", job ? job : "", ending);
+    return job ? strcmp(name, wanted) == 0 : n > end && strcmp(name + n - end, ending) == 0;
+}
+
+static void
+find_newest(archive *newest, const char *path, const char *job)
+{
+    struct stat st;
+    const struct timespec *this = &st.st_mtim, *last = &newest->written;
+    DIR *folder = opendir(path);
+    for (struct dirent *file; folder && (file = readdir(folder));) {
+        if (!is_archive(file->d_name, job) || fstatat(dirfd(folder), file->d_name, &st, 0) != 0 || !S_ISREG(st.st_mode))
+            continue;
+        int is_later = this->tv_sec != last->tv_sec ? this->tv_sec > last->tv_sec : this->tv_nsec > last->tv_nsec;
+        if (newest->path[0] && !is_later)
+            continue;
+        int n = snprintf(newest->path, sizeof(newest->path), "%s%s%s", path, path[strlen(path) - 1] == '/' ? "" : "/",
+                         file->d_name);
+        newest->written = st.st_mtim;
+        if (n >= (int)sizeof(newest->path))
+            newest->path[0] = '\0';
+    }
+    if (folder)
+        closedir(folder);
+}
+
+/* Where no recorder is, the newest file that hooprun has written, if there is one. */
+static int
+collect_newest(hp_flight_collection *all, char **paths, const char *job)
+{
+    archive newest = {.path = ""};
+    char *found[] = {newest.path, NULL};
+    for (; *paths; paths++)
+        find_newest(&newest, *paths, job);
+    if (!newest.path[0])
+        return 0;
+    fprintf(stderr, "hoop-top: there is no recorder, so it reads %s, which hooprun has written\n", newest.path);
+    return collect(all, found, NULL);
+}
+
+/*
+ * Prints what the recorders at these paths tell: files, folders, or files that hooprun has written; an empty list means
+ * this user's recorders on this machine. If there is no recorder in the folders, the newest file that hooprun has written
+ * there is told, and named. job: only those of this job; NULL: all. Returns the exit status: 1 also without a recorder.
+ */
+static int
+show_flight(char **paths, const char *job, int json)
+{
+    hp_flight_collection all = {0};
+    int status = collect_all(&all, paths, job);
+    if (status == 0 && all.count == 0)
+        status = collect_newest(&all, paths, job);
+    if (status == 0 && (all.count > 0 || json))
+        status = tell(&all, json);
+    if (status == 0 && all.count == 0) {
+        fprintf(stderr,
+                "hoop-top: there is no recorder%s%s: a process that ends well removes its own, hooprun those of an "
+                "earlier job when it starts the next one, and a job on other hosts leaves them there\n",
+                job ? " of job " : "", job ? job : "");
+        status = 1;
+    }
+    hp_flight_collection_free(&all);
+    return status;
+}
+
+/* --- servers --- */
 
 static int
 print(hp_buffer *text, int servers)
@@ -112,9 +407,9 @@ show_remote(const top_choice *c)
 {
     hp_buffer text = {0};
     hoop_error error;
-    if (hp_top_remote_ask(&remote, c->json ? 0 : rows_for(0), hp_top_screen_width(), &text, &error) != HOOP_SUCCESS)
+    if (hp_top_remote_ask(&remote, c->json ? 0 : rows_for(0), screen_width(), &text, &error) != HOOP_SUCCESS)
         return complain(&error);
-    if (!c->json && !c->once && isatty(STDOUT_FILENO) && hp_top_screen_show(fill_remote) == 0) {
+    if (!c->json && !c->once && isatty(STDOUT_FILENO) && show_screen(fill_remote) == 0) {
         hp_buffer_free(&text);
         return EXIT_SUCCESS;
     }
@@ -130,9 +425,9 @@ static int
 show(const top_choice *c)
 {
     hp_buffer text = {0};
-    if (!c->json && !c->once && isatty(STDOUT_FILENO) && hp_top_screen_show(fill) == 0)
+    if (!c->json && !c->once && isatty(STDOUT_FILENO) && show_screen(fill) == 0)
         return EXIT_SUCCESS;
-    int servers = hp_top_jobs(&text, c->json ? 0 : rows_for(0), hp_top_screen_width());
+    int servers = hp_top_jobs(&text, c->json ? 0 : rows_for(0), screen_width());
     return print(&text, servers);
 }
 
@@ -182,7 +477,7 @@ main(int argc, char **argv)
             return EXIT_USAGE;
         }
     if (c.flight)
-        return hp_top_flight(argv + optind, c.job, c.json);
+        return show_flight(argv + optind, c.job, c.json);
     if (optind < argc - 1) {
         fprintf(stderr, "hoop-top: one address at a time, so \"%s\" is too much; see hoop-top --help\n",
                 argv[optind + 1]);

@@ -109,9 +109,9 @@ on_reached(void *arg, const void *peer)
 }
 
 static void
-on_failed(void *arg, const char *split, const hoop_error *cause)
+on_failed(void *arg, const char *split, const hoop_error *cause, uint32_t pid)
 {
-    (void)arg;
+    (void)arg, (void)pid;
     fuzz_check(!split || strncmp(split, "split ", 6) == 0);
     fuzz_check(cause->code != HOOP_SUCCESS && cause->text[0] != 0);
 }

@@ -15,9 +15,8 @@
 #include "launch/rank_env.h"
 #include "launch/ranks.h"
 #include "launch/recorders.h"
-#include "launch/signals.h"
 #include "launch/spawn.h"
-#include "launch/write_queue.h"
+#include "launch/streams.h"
 #include "launch/xalloc.h"
 #include "lib/config.h"
 #include "net/secret.h"
@@ -97,18 +96,6 @@ push(void *arg)
 }
 
 static void
-greet(agent *a)
-{
-    const char *connection = getenv("SSH_CONNECTION"); /* "CLIENT PORT SERVER PORT": CLIENT is the launcher */
-    int n = connection ? (int)strcspn(connection, " ") : 0;
-    char *line = hp_xasprintf("\n" HP_AGENT_GREETING "%d.%d.%d %.*s\n", HOOP_VERSION_MAJOR, HOOP_VERSION_MINOR,
-                              HOOP_VERSION_PATCH, n ? n : 1, n ? connection : "-");
-    hp_xbuffer_add(&a->out.buffer, line, strlen(line));
-    free(line);
-    push(a);
-}
-
-static void
 started(void *arg, int rank, int pid)
 {
     agent *a = arg;
@@ -151,6 +138,14 @@ stopped(void *arg, int rank, int pid, int is_stopped)
     push(a);
 }
 
+static void
+taken(void *arg, size_t n)
+{
+    agent *a = arg;
+    hp_agent_msg_put32(&a->out.buffer, HP_MSG_TAKEN, (uint32_t)n);
+    push(a);
+}
+
 /* While the launcher does not read, nothing is added. */
 static void
 look(void *arg)
@@ -159,14 +154,6 @@ look(void *arg)
     if (a->step == RUN_RANKS && a->launcher < GONE && hp_buffer_size(&a->out.buffer) == 0)
         hp_ranks_look(a->ranks);
     hp_timer_set(a->look, LOOK);
-}
-
-static void
-taken(void *arg, size_t n)
-{
-    agent *a = arg;
-    hp_agent_msg_put32(&a->out.buffer, HP_MSG_TAKEN, (uint32_t)n);
-    push(a);
 }
 
 static void
@@ -223,30 +210,22 @@ lose_launcher(agent *a, launcher as)
         hp_ranks_stop(a->ranks, ORPHAN_GRACE);
 }
 
-/* The ranks would run for as long as the network is cut, and nobody could end them. */
-static void
-end_lease(agent *a)
-{
-    uint64_t now = hp_loop_now(a->loop);
-    int reached = now < a->knock.answered + a->lease.end && a->knock.answered > a->heard;
-    fprintf(stderr,
-            "hooprun: the agent has received nothing from hooprun for %.1f s, and a new connection to it %s; "
-            "%s\n",
-            (double)(now - a->heard) / (double)HP_SEC,
-            reached ? "is accepted (is hooprun stopped?)" : "is not answered either (is the network cut?)",
-            a->step == END ? "its ranks have ended" : "it ends its ranks");
-    lose_launcher(a, DESERTED);
-}
-
 static void
 check_lease(void *arg)
 {
     agent *a = arg;
     if (a->launcher >= GONE)
         return;
-    hp_lease_word word = hp_lease_judge(&a->lease, a->heard, a->knock.answered, hp_loop_now(a->loop));
-    if (word == HP_LEASE_OVER) {
-        end_lease(a);
+    uint64_t now = hp_loop_now(a->loop);
+    hp_lease_word word = hp_lease_judge(&a->lease, a->heard, a->knock.answered, now);
+    if (word == HP_LEASE_OVER) { /* the ranks would run for as long as the network is cut, and nobody could end them */
+        int reached = now < a->knock.answered + a->lease.end && a->knock.answered > a->heard;
+        fprintf(stderr,
+                "hooprun: the agent has received nothing from hooprun for %.1f s, and a new connection to it %s; %s\n",
+                (double)(now - a->heard) / (double)HP_SEC,
+                reached ? "is accepted (is hooprun stopped?)" : "is not answered either (is the network cut?)",
+                a->step == END ? "its ranks have ended" : "it ends its ranks");
+        lose_launcher(a, DESERTED);
         return;
     }
     if (word == HP_LEASE_KNOCK)
@@ -467,7 +446,13 @@ hp_agent_main(void)
         fprintf(stderr, "hooprun: an agent cannot start: %s\n", strerror(errno));
         return 1;
     }
-    greet(&a);
+    const char *connection = getenv("SSH_CONNECTION"); /* "CLIENT PORT SERVER PORT": CLIENT is the launcher */
+    int n = connection ? (int)strcspn(connection, " ") : 0;
+    char *line = hp_xasprintf("\n" HP_AGENT_GREETING "%d.%d.%d %.*s\n", HOOP_VERSION_MAJOR, HOOP_VERSION_MINOR,
+                              HOOP_VERSION_PATCH, n ? n : 1, n ? connection : "-");
+    hp_xbuffer_add(&a.out.buffer, line, strlen(line));
+    free(line);
+    push(&a);
     while (a.step != END || (a.launcher < GONE && is_on_its_way(&a))) {
         hp_loop_run(a.loop, a.step == END ? ARRIVAL_LOOK : HP_NEVER);
         if (a.out.broken)

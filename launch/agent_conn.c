@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "launch/spawn.h"
-#include "launch/spec.h"
 #include "launch/xalloc.h"
 
 #include <errno.h>
@@ -181,24 +180,6 @@ program_missing(const hp_agent_conn *c)
     return path && WEXITSTATUS(c->wait_status) != 0 && strstr(c->stderr_text, path);
 }
 
-/* Starts the other command. 1: it runs. */
-static int
-call_again(hp_agent_conn *c)
-{
-    hp_spawn_step step;
-    if (!c->call.other || c->argv == c->call.other || c->state != HP_AGENT_CONN_STARTING || c->in_fd < 0 ||
-        !program_missing(c))
-        return 0;
-    close_end(&c->err_fd, &c->err_watch);
-    hp_agent_conn_hang_up(c);
-    hp_buffer_free(&c->in);
-    hp_buffer_free(&c->err);
-    keep_stderr(c);
-    keep_banner(c, "", 0);
-    c->argv = c->call.other;
-    return start(c, &step) == 0;
-}
-
 static void
 check_over(hp_agent_conn *c)
 {
@@ -207,8 +188,19 @@ check_over(hp_agent_conn *c)
     hp_timer_set(c->timer, HP_NEVER);
     while (read_err(c))
         continue;
-    if (call_again(c))
-        return;
+    if (c->call.other && c->argv != c->call.other && c->state == HP_AGENT_CONN_STARTING && c->in_fd >= 0 &&
+        program_missing(c)) {
+        hp_spawn_step step;
+        close_end(&c->err_fd, &c->err_watch);
+        hp_agent_conn_hang_up(c);
+        hp_buffer_free(&c->in);
+        hp_buffer_free(&c->err);
+        keep_stderr(c);
+        keep_banner(c, "", 0);
+        c->argv = c->call.other;
+        if (start(c, &step) == 0)
+            return;
+    }
     c->state = HP_AGENT_CONN_OVER;
     c->lacks_agent = program_missing(c);
     c->owner.over(c->owner.arg, c);

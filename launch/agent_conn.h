@@ -8,7 +8,7 @@
 
 #include "launch/agent_msg.h"
 #include "launch/output.h"
-#include "launch/write_queue.h"
+#include "launch/streams.h"
 
 #include <sys/types.h>
 

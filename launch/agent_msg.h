@@ -2,23 +2,25 @@
 /*
  * agent_msg: the messages between the launcher and an agent, over the agent's standard input and output. Pure: bytes
  * in, bytes out. Length, type, direction and reserved bytes are checked here; the fields of a payload are checked by
- * their readers (spec.c, host.c, agent.c).
+ * their readers (host.c, agent.c), those of the spec here too. The spec is what one agent runs: command, environment, folder,
+ * ranks. The launcher writes the structure, and the agent reads it back message by message.
  *
  *     u32 length of the payload (little-endian) | u8 type | 3 zero bytes | payload
  *
  * Before the first message the agent writes one line, HP_AGENT_GREETING followed by its version, and the launcher
- * answers with one line, the job's secret.
+ * answers with one line, the job's secret, which is no part of the spec.
  */
 #ifndef HP_LAUNCH_AGENT_MSG_H
 #define HP_LAUNCH_AGENT_MSG_H
 
-#include "base/buffer.h"
 #include "hoop.h"
+#include "launch/xalloc.h"
 
 #define HP_AGENT_MARK "HOOP-AGENT "
 #define HP_AGENT_GREETING HP_AGENT_MARK "8 " /* 8: the version of these messages */
 
 enum { HP_AGENT_MSG_HEAD = 8, HP_AGENT_MSG_MAX = 132 * 1024, HP_AGENT_MSG_TEXT = 64 * 1024, HP_AGENT_MSG_WORDS = 4 };
+enum { HP_SPEC_RANKS = 16384, HP_SPEC_BYTES = 16 << 20 };
 
 typedef enum hp_agent_msg_type {
     /* launcher to agent, in this order, the first eight as often as needed */
@@ -73,5 +75,44 @@ void hp_agent_msg_put_words(hp_buffer *out, hp_agent_msg_type type, const uint32
  */
 int hp_agent_msg_get(const hp_buffer *in, hp_agent_msg_side side, hp_agent_msg *msg, hoop_error *error);
 void hp_agent_msg_done(hp_buffer *in, const hp_agent_msg *msg); /* drops it */
+
+/* --- the spec --- */
+
+/* The options that agents get, as numbers. */
+typedef struct hp_agent_options {
+#define HP_AGENT_OPTION(field, kind, names, value, help) int field;
+#include "launch/options.def"
+} hp_agent_options;
+
+typedef struct hp_winsize {
+    uint16_t rows, columns; /* 0: not known */
+} hp_winsize;
+
+typedef struct hp_spec {
+    hp_strings argv;
+    hp_strings variables; /* NAME=value */
+    char *dir;            /* folder to run in; NULL: where the agent is */
+    int dir_required; /* 1: --wdir asked for it; 0: the launcher's own folder, the same folder of another home will do */
+    char *prefix;     /* where hoop is installed; NULL: not given */
+    char *home;       /* the launching user's; NULL: not known */
+    hp_agent_options options;
+    hp_winsize winsize; /* of the terminal that shows the ranks' output */
+    int world;
+    int *rank; /* on this host, ascending */
+    int ranks;
+    int local_first; /* local rank of the first */
+    int local_size;  /* local ranks of this machine, which may have several names */
+    size_t bytes;    /* taken so far */
+    int complete;    /* GO has come */
+} hp_spec;
+
+void hp_spec_put(hp_buffer *out, const hp_spec *spec); /* the whole spec, and GO */
+
+void hp_winsize_put(hp_buffer *out, hp_winsize size);
+hp_winsize hp_winsize_take(const hp_agent_msg *msg); /* of an HP_MSG_WINDOW */
+
+/* Takes one message of HP_MSG_ENV to HP_MSG_GO. HOOP_ERR_PROTOCOL: it is not valid here. */
+hoop_result hp_spec_take(hp_spec *spec, const hp_agent_msg *msg, hoop_error *error);
+void hp_spec_free(hp_spec *spec);
 
 #endif

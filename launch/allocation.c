@@ -8,7 +8,7 @@
 #include "base/buffer.h"
 #include "base/err.h"
 #include "base/number.h"
-#include "launch/local_addr.h"
+#include "launch/hostfile.h"
 #include "launch/xalloc.h"
 
 #include <stdio.h>
@@ -145,23 +145,11 @@ ask(const char *command, char *answer, size_t size)
     return pclose(pipe) == 0 && answer[0] != '\0';
 }
 
-/* The cores of each host; a host has one slot if the hosts are not alike. */
-static void
-read_cores(hp_host_list *hosts)
-{
-    char answer[64];
-    int cores;
-    if (!ask("timeout 10 flux resource list -n -s all -o {ncores} 2>/dev/null", answer, sizeof(answer)) ||
-        !hp_number_parse_int(answer, 1, HP_SLOTS_MAX, &cores) || cores % hosts->count != 0)
-        return;
-    for (int i = 0; i < hosts->count; i++)
-        set_slots(&hosts->entry[i], cores / hosts->count);
-}
-
 static hoop_result
 read_flux(hp_host_list *hosts, const char *key, hoop_error *error)
 {
     enum { ANSWER = 65536 };
+    int cores;
     char *answer = hp_xcalloc(1, ANSWER);
     hoop_result result;
     if (ask("timeout 10 flux hostlist 2>/dev/null", answer, ANSWER))
@@ -171,8 +159,12 @@ read_flux(hp_host_list *hosts, const char *key, hoop_error *error)
                             "%s is %.60s, but \"flux hostlist\" does not tell the hosts there; write them: "
                             "-H node1:4,node2:4 --rsh ssh",
                             key, variable(key));
-    if (result == HOOP_SUCCESS && hosts->count > 0)
-        read_cores(hosts);
+    /* The cores of each host; a host has one slot if the hosts are not alike. */
+    if (result == HOOP_SUCCESS && hosts->count > 0 &&
+        ask("timeout 10 flux resource list -n -s all -o {ncores} 2>/dev/null", answer, ANSWER) &&
+        hp_number_parse_int(answer, 1, HP_SLOTS_MAX, &cores) && cores % hosts->count == 0)
+        for (int i = 0; i < hosts->count; i++)
+            set_slots(&hosts->entry[i], cores / hosts->count);
     free(answer);
     return result;
 }

@@ -3,13 +3,15 @@
 #include "launch/host.h"
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/wire.h"
-#include "launch/agent_msg.h"
+#include "launch/rank_env.h"
 #include "launch/xalloc.h"
 #include "lib/config.h"
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 
 enum { STARTS_AT_ONCE = 64 }; /* remote shells that have not answered yet */
@@ -76,24 +78,16 @@ answered(hp_host *host)
 }
 
 static void
-set_lease(hp_host *host, uint64_t ms)
-{
-    hp_hosts *all = host->all;
-    host->lease = hp_lease_of(ms * HP_MS);
-    if (host->lease.ping >= all->pace)
-        return;
-    all->pace = host->lease.ping;
-    hp_timer_set(all->ping, all->pace);
-}
-
-static void
 take_message(void *arg, hp_agent_conn *conn, const hp_agent_msg *msg)
 {
     hp_host *host = arg;
-    const hp_hosts_owner *owner = &host->all->owner;
+    hp_hosts *all = host->all;
+    const hp_hosts_owner *owner = &all->owner;
     uint64_t sent;
+    uint32_t state;
+    hoop_error error;
     (void)conn;
-    host->heard = hp_loop_now(host->all->loop);
+    host->heard = hp_loop_now(all->loop);
     if (!host->has_spec && msg->type != HP_MSG_FAIL)
         return;
     switch (msg->type) {
@@ -104,7 +98,12 @@ take_message(void *arg, hp_agent_conn *conn, const hp_agent_msg *msg)
                       msg->size - 4);
         break;
     case HP_MSG_DONE: host->done = 1; break;
-    case HP_MSG_FLIGHT: hp_recorders_take(&host->all->recorders, msg->payload, msg->size); break;
+    case HP_MSG_FLIGHT: /* bytes that are no recorder are dropped */
+        state = hp_get32(msg->payload);
+        hp_flight_add(&all->recorders, msg->payload + 12, NULL, msg->size - 12,
+                      state <= HP_FLIGHT_MOVES ? (hp_flight_state)state : HP_FLIGHT_UNKNOWN, hp_get64(msg->payload + 4),
+                      &error);
+        break;
     case HP_MSG_LOOKED: answered(host); break;
     case HP_MSG_PONG:
         /* Of what it says alone, nothing counts: TCP sends it again and again, also if no acknowledgement comes back. */
@@ -112,7 +111,14 @@ take_message(void *arg, hp_agent_conn *conn, const hp_agent_msg *msg)
         if (sent > host->answered && sent <= host->heard)
             host->answered = sent;
         break;
-    case HP_MSG_LEASE: set_lease(host, hp_get32(msg->payload) ? hp_get32(msg->payload) : 1); break;
+    case HP_MSG_LEASE:
+        sent = hp_get32(msg->payload) ? hp_get32(msg->payload) : 1;
+        host->lease = hp_lease_of(sent * HP_MS);
+        if (host->lease.ping < all->pace) {
+            all->pace = host->lease.ping;
+            hp_timer_set(all->ping, all->pace);
+        }
+        break;
     default: take_rank_message(host, msg);
     }
 }
@@ -162,6 +168,76 @@ ping(void *arg)
     hp_timer_set(hosts->ping, hosts->pace);
 }
 
+/* --- its spec --- */
+
+enum { FIRST_PORT = 20000, PORTS = 12000 }; /* for MASTER_PORT: below the ephemeral ports */
+
+/* Rank 0's host, for programs that open a server of their own there. */
+static const char *
+master_address(const hp_job_server *s, char out[HP_ADDR_TEXT])
+{
+    const hp_mapping *mapping = s->mapping;
+    int i = 0;
+    while (mapping->ranks.count[i] == 0)
+        i++;
+    if (mapping->list->entry[i].addr[0] != '\0')
+        return mapping->list->entry[i].addr;
+    return mapping->host[i].here ? hp_addr_host(&s->address, out) : hp_local_bare_name(mapping->list->entry[i].name);
+}
+
+/* The job's, of which all but the ranks and the interface is alike on all hosts. */
+static void
+fill_spec(const hp_job_server *s, int host, hp_spec *spec)
+{
+    const hp_options *options = s->options;
+    const hp_mapping *mapping = s->mapping;
+    hp_strings *variables = &spec->variables;
+    const char *home = getenv("HOME");
+    char text[HP_ADDR_TEXT], ifname[HP_HOST_ADDR + 8];
+    for (char **word = options->argv; *word; word++)
+        hp_strings_add(&spec->argv, hp_xstrdup(*word));
+    hp_rank_env_settings(variables);
+    for (size_t i = 0; i < options->variables.count; i++)
+        hp_strings_add(variables, hp_xstrdup(options->variables.item[i]));
+    hp_strings_add(variables, hp_xasprintf("HOOP_RENDEZVOUS=%s", hp_addr_print(&s->address, text)));
+    hp_strings_add(variables, hp_xasprintf("HOOP_JOB=%s", s->id));
+    hp_strings_add(variables, hp_xasprintf("MASTER_ADDR=%s", master_address(s, text)));
+    hp_strings_add(variables, hp_xasprintf("MASTER_PORT=%d", FIRST_PORT + s->port % PORTS));
+    if (hp_local_ifname(&mapping->list->entry[host], ifname, sizeof(ifname)))
+        hp_strings_add(variables, hp_xasprintf("HOOP_SOCKET_IFNAME=%s", ifname));
+    spec->options = options->agent;
+    spec->dir_required = !!options->wdir;
+    spec->dir = hp_xstrdup(options->wdir ? options->wdir : options->here);
+    spec->home = home && home[0] ? hp_xstrdup(home) : NULL;
+    spec->prefix = options->prefix ? hp_xstrdup(options->prefix) : NULL;
+    spec->world = mapping->ranks.size;
+    spec->ranks = mapping->ranks.count[host];
+    spec->local_first = mapping->host[host].local_first;
+    spec->local_size = mapping->host[host].local_size;
+    spec->rank = hp_xcalloc((size_t)spec->ranks, sizeof(*spec->rank));
+    for (int i = 0; i < spec->ranks; i++)
+        spec->rank[i] = mapping->ranks.first[host] + i;
+}
+
+void
+hp_host_send_spec(hp_host *host, const hp_job_server *server, hp_winsize winsize)
+{
+    hp_buffer *out = &host->conn->out.buffer;
+    char secret[HP_SECRET_TEXT];
+    hp_spec spec = {.winsize = winsize};
+    hp_secret_format(secret, server->secret);
+    hp_xbuffer_add(out, secret, sizeof(secret) - 1);
+    hp_wipe(secret, sizeof(secret));
+    fill_spec(server, host->index, &spec);
+    hp_spec_put(out, &spec);
+    hp_spec_free(&spec);
+    host->has_spec = 1;
+    host->heard = host->answered = hp_loop_now(host->all->loop);
+    hp_agent_conn_push(host->conn);
+    if (is_remote(host))
+        hp_timer_set(host->all->ping, 0);
+}
+
 /* --- one host --- */
 
 hoop_result
@@ -176,17 +252,6 @@ hp_host_start(hp_host *host, hoop_error *error)
         return error->code;
     host->all->started++;
     return HOOP_SUCCESS;
-}
-
-void
-hp_host_send_spec(hp_host *host, const hp_job_server *server, hp_winsize winsize)
-{
-    hp_job_server_put_spec(server, host->index, winsize, &host->conn->out.buffer);
-    host->has_spec = 1;
-    host->heard = host->answered = hp_loop_now(host->all->loop);
-    hp_agent_conn_push(host->conn);
-    if (is_remote(host))
-        hp_timer_set(host->all->ping, 0);
 }
 
 int
@@ -270,8 +335,7 @@ hp_hosts_close(hp_hosts *hosts)
     free(hosts->host);
     free(hosts->process);
     hp_timer_free(hosts->ping);
-    hp_flight_collection_free(&hosts->recorders.all);
-    hp_recorders_forget(&hosts->recorders);
+    hp_flight_collection_free(&hosts->recorders);
     *hosts = (hp_hosts){0};
 }
 
@@ -326,11 +390,11 @@ hp_hosts_stdin_end(hp_hosts *hosts)
 void
 hp_hosts_signal(hp_hosts *hosts, int number)
 {
+    uint8_t value[4];
+    hp_put32(value, (uint32_t)number);
     for (int i = 0; i < hosts->count; i++)
-        if (hosts->host[i].has_spec) {
-            hp_agent_msg_put32(&hosts->host[i].conn->out.buffer, HP_MSG_SIGNAL, (uint32_t)number);
-            hp_agent_conn_push(hosts->host[i].conn);
-        }
+        if (hosts->host[i].has_spec)
+            tell(&hosts->host[i], HP_MSG_SIGNAL, value, sizeof(value));
 }
 
 void

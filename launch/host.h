@@ -7,11 +7,11 @@
 #ifndef HP_LAUNCH_HOST_H
 #define HP_LAUNCH_HOST_H
 
+#include "flight/collection.h"
 #include "launch/agent_conn.h"
 #include "launch/job_server.h"
 #include "launch/lease.h"
 #include "launch/rank_exit.h"
-#include "launch/recorders.h"
 
 typedef struct hp_hosts hp_hosts;
 
@@ -58,14 +58,14 @@ struct hp_hosts {
     hp_hosts_owner owner;
     hp_host *host; /* by index in the mapping */
     int count;
-    hp_host *first; /* the one with rank 0 */
-    int used;       /* hosts that have ranks */
-    hp_recorders recorders;
-    int started, greeted, over; /* agents of them */
-    hp_rank_process *process;   /* by rank */
-    hp_timer *ping;             /* agents behind a network are told now and then that this launcher lives, */
-    uint64_t pace;              /* this often */
-    int paused;                 /* their output is not taken for now */
+    hp_host *first;                 /* the one with rank 0 */
+    int used;                       /* hosts that have ranks */
+    hp_flight_collection recorders; /* as far as agents have sent them */
+    int started, greeted, over;     /* agents of them */
+    hp_rank_process *process;       /* by rank */
+    hp_timer *ping;                 /* agents behind a network are told now and then that this launcher lives, */
+    uint64_t pace;                  /* this often */
+    int paused;                     /* their output is not taken for now */
 };
 
 void hp_hosts_open(hp_hosts *hosts, hp_loop *loop, const hp_mapping *mapping, const hp_hosts_owner *owner);

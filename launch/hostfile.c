@@ -2,7 +2,7 @@
 /*
  * hostfile: the parser. A text is lines; a line is words; a word with a '=' after a host is an attribute of it. Blanks
  * around '=' are removed first, because Open MPI's hostfiles have them. Names are checked, because they become
- * arguments of a remote shell: none begins with '-'. Nothing is resolved.
+ * arguments of a remote shell: none begins with '-'. Nothing is resolved; the kernel (bind) tells which addresses are ours.
  */
 #include "launch/hostfile.h"
 
@@ -16,10 +16,12 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <search.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 enum { LINE_MAX_BYTES = 64 * 1024, FILE_MAX = 16 << 20, MENTIONS_MAX = 1 << 20, BRACKETS_MAX = 4 };
@@ -31,19 +33,19 @@ typedef struct span {
 } span;
 
 /* One entry while it is read: its name may still hold ranges. */
-typedef struct entry {
+typedef struct draft {
     span word; /* for errors */
     span pattern;
     int slots, max_slots;
     char iface[HP_HOST_IFACE], addr[HP_HOST_ADDR];
-} entry;
+} draft;
 
 typedef struct parser {
     hp_host_list *hosts;
     const char *source;
     int lines, line;
     hoop_error *error;
-    entry entry;
+    draft entry;
     int open; /* entry is being read */
 } parser;
 
@@ -61,7 +63,7 @@ complain(parser *p, span word, const char *format, ...)
     va_start(ap, format);
     vsnprintf(what, sizeof(what), format, ap);
     va_end(ap);
-    return hp_err_set(p->error, HOOP_ERR_INVALID_ARGUMENT, "%s:%s%sword \"%s\": %s", p->source, p->lines ? "" : " ",
+    return hp_err_set(p->error, HOOP_ERR_INVALID_ARGUMENT, "%s:%s%sword \"%s\" %s", p->source, p->lines ? "" : " ",
                       where, quoted, what);
 }
 
@@ -83,51 +85,36 @@ number(span text, int most)
 
 /* --- the list of hosts --- */
 
-/* The last step spreads names that differ only in their last digits, which linear probing needs. */
-static size_t
-hash(const char *name)
+/* A name and its place in the list, as a node of the tree. */
+typedef struct name_place {
+    int at;
+    char name[];
+} name_place;
+
+static int
+by_name(const void *a, const void *b)
 {
-    uint64_t h = hp_hash_text(HP_HASH_START, name);
-    h = (h ^ h >> 33) * UINT64_C(0xff51afd7ed558ccd);
-    return (size_t)(h ^ h >> 33);
+    return strcmp(((const name_place *)a)->name, ((const name_place *)b)->name);
 }
 
-/* The place of `name` in the index, or for it. */
-static int *
-find(const hp_host_list *hosts, const char *name)
-{
-    size_t at = hash(name) & (hosts->index_room - 1);
-    while (hosts->index[at] != 0 && strcmp(hosts->entry[hosts->index[at] - 1].name, name) != 0)
-        at = (at + 1) & (hosts->index_room - 1);
-    return &hosts->index[at];
-}
-
-static void
-grow(hp_host_list *hosts)
-{
-    hosts->entry = hp_xgrow(hosts->entry, &hosts->room, (size_t)hosts->count + 1, sizeof(*hosts->entry));
-    if (hosts->index_room >= 2 * hosts->room)
-        return;
-    free(hosts->index);
-    hosts->index_room = 2 * hosts->room;
-    hosts->index = hp_xcalloc(hosts->index_room, sizeof(*hosts->index));
-    for (int i = 0; i < hosts->count; i++)
-        *find(hosts, hosts->entry[i].name) = i + 1;
-}
-
-/* The host of that name, new or known; NULL: there are too many. */
+/* The entry of a name; a new one at the first mention. NULL: there are too many. */
 static hp_host_entry *
 host_of(hp_host_list *hosts, const char *name)
 {
-    grow(hosts);
-    int *place = find(hosts, name);
-    if (*place == 0) {
-        if (hosts->count == HP_HOSTS_MAX)
-            return NULL;
-        snprintf(hosts->entry[hosts->count].name, HP_HOST_NAME, "%s", name);
-        *place = ++hosts->count;
+    size_t n = strlen(name) + 1;
+    name_place *new = hp_xcalloc(1, sizeof(*new) + n);
+    memcpy(new->name, name, n);
+    new->at = hosts->count;
+    name_place *known = *(name_place **)hp_xcheck(tsearch(new, &hosts->names, by_name));
+    if (known != new) {
+        free(new);
+        return &hosts->entry[known->at];
     }
-    return &hosts->entry[*place - 1];
+    if (hosts->count == HP_HOSTS_MAX)
+        return NULL;
+    hosts->entry = hp_xgrow(hosts->entry, &hosts->room, (size_t)hosts->count + 1, sizeof(*hosts->entry));
+    snprintf(hosts->entry[hosts->count].name, HP_HOST_NAME, "%s", name);
+    return &hosts->entry[hosts->count++];
 }
 
 /* Takes a value that a host may be given once; 0 when it contradicts the one it has. */
@@ -144,16 +131,16 @@ agree(char *has, size_t size, const char *given)
 static hoop_result
 add(parser *p, const char *name)
 {
-    const entry *e = &p->entry;
+    const draft *e = &p->entry;
     hp_host_entry *host;
     if (++p->hosts->mentions > MENTIONS_MAX || !(host = host_of(p->hosts, name)))
-        return complain(p, e->word, "that is more than %d hosts; make the range smaller", HP_HOSTS_MAX);
+        return complain(p, e->word, "makes more than %d hosts; make the range smaller", HP_HOSTS_MAX);
     if (!agree(host->iface, sizeof(host->iface), e->iface) || !agree(host->addr, sizeof(host->addr), e->addr))
-        return complain(p, e->word, "listed before with another iface= or addr=; a host has one, write it once");
+        return complain(p, e->word, "was listed before with another iface= or addr=; a host has one, write it once");
     host->mentions += e->slots == 0;
     host->slots += e->slots;
     if (host->slots + host->mentions > HP_SLOTS_MAX)
-        return complain(p, e->word, "a host has at most %d slots", HP_SLOTS_MAX);
+        return complain(p, e->word, "gives its host more than %d slots; write fewer", HP_SLOTS_MAX);
     return HOOP_SUCCESS;
 }
 
@@ -167,10 +154,11 @@ check_name(parser *p, const char *name)
         return complain(p, p->entry.word, "has no %s; write host or user@host",
                         host[0] == '\0' ? "host name" : "user name");
     if (host[0] == '-' || name[0] == '-')
-        return complain(p, p->entry.word, "a name does not begin with '-'; write host:SLOTS");
+        return complain(p, p->entry.word, "begins with '-', as no name does; write host:SLOTS");
     for (const char *c = name; *c != '\0'; c++)
         if (!isalnum((unsigned char)*c) && !strchr("._-:%", *c) && c + 1 != host)
-            return complain(p, p->entry.word, "a host name is made of letters, digits, '.', '-' and '_'");
+            return complain(p, p->entry.word,
+                            "has a character that no host name has; write letters, digits, '.', '-' and '_'");
     return HOOP_SUCCESS;
 }
 
@@ -191,7 +179,8 @@ expand_item(parser *p, char name[HP_HOST_NAME], size_t done, span item, span res
     for (; low <= high; low++) {
         int digits = snprintf(name + done, HP_HOST_NAME - done, "%0*d", zeros, low);
         if (digits < 0 || (size_t)digits >= HP_HOST_NAME - done)
-            return complain(p, p->entry.word, "a host name has at most %d bytes", HP_HOST_NAME - 1);
+            return complain(p, p->entry.word, "makes a host name of more than %d bytes; write a shorter one",
+                            HP_HOST_NAME - 1);
         if (expand(p, name, done + (size_t)digits, rest, depth + 1) != HOOP_SUCCESS)
             return HOOP_ERR_INVALID_ARGUMENT;
     }
@@ -205,7 +194,8 @@ expand(parser *p, char name[HP_HOST_NAME], size_t done, span rest, int depth)
     const char *bracket = rest.size ? memchr(rest.at, '[', rest.size) : NULL;
     size_t plain = bracket ? (size_t)(bracket - rest.at) : rest.size;
     if (done + plain >= HP_HOST_NAME)
-        return complain(p, p->entry.word, "a host name has at most %d bytes", HP_HOST_NAME - 1);
+        return complain(p, p->entry.word, "makes a host name of more than %d bytes; write a shorter one",
+                        HP_HOST_NAME - 1);
     memcpy(name + done, rest.at, plain);
     name[done + plain] = '\0';
     if (!bracket)
@@ -213,7 +203,8 @@ expand(parser *p, char name[HP_HOST_NAME], size_t done, span rest, int depth)
     const char *close = memchr(bracket, ']', rest.size - plain);
     if (!close || depth == BRACKETS_MAX)
         return complain(p, p->entry.word,
-                        close ? "has too many ranges" : "the '[' is not closed; write ranges as in node[1-4,7]");
+                        close ? "has too many ranges; write several words"
+                              : "has a '[' that is not closed; write ranges as in node[1-4,7]");
     for (const char *item = bracket + 1, *end; item <= close; item = end + 1) {
         end = memchr(item, ',', (size_t)(close - item));
         end = end ? end : close;
@@ -234,7 +225,8 @@ finish_entry(parser *p)
         return HOOP_SUCCESS;
     p->open = 0;
     if (p->entry.max_slots != 0 && p->entry.max_slots < p->entry.slots)
-        return complain(p, p->entry.word, "max_slots=%d is less than its %d slots", p->entry.max_slots, p->entry.slots);
+        return complain(p, p->entry.word, "has max_slots=%d, less than its %d slots; write a larger one",
+                        p->entry.max_slots, p->entry.slots);
     return expand(p, name, 0, p->entry.pattern, 0);
 }
 
@@ -243,9 +235,9 @@ set_slots(parser *p, int *slots, span word, span value)
 {
     int given = number(value, HP_SLOTS_MAX);
     if (given <= 0)
-        return complain(p, word, "slots are a whole number from 1 to %d", HP_SLOTS_MAX);
+        return complain(p, word, "has no valid number of slots; write a whole number from 1 to %d", HP_SLOTS_MAX);
     if (*slots != 0)
-        return complain(p, word, "this host has its slots twice; write host:N or slots=N, not both");
+        return complain(p, word, "gives a host its slots twice; write host:N or slots=N, not both");
     *slots = given;
     return HOOP_SUCCESS;
 }
@@ -258,7 +250,7 @@ begin_entry(parser *p, span word)
     span host = at ? behind(word, at + 1) : word;
     const char *colon = memrchr(host.at, ':', host.size), *close = memrchr(host.at, ']', host.size);
     int literal = colon && (memchr(host.at, ':', host.size) != colon || (close && colon < close));
-    p->entry = (entry){.word = word, .pattern = word};
+    p->entry = (draft){.word = word, .pattern = word};
     p->open = 1;
     if (literal && host.at[0] == '[' && close && !at) {
         p->entry.pattern = (span){host.at + 1, (size_t)(close - host.at) - 1};
@@ -278,9 +270,9 @@ set_text(parser *p, char *out, size_t room, span word, span value)
 {
     for (size_t i = 0; i < value.size; i++)
         if (!isalnum((unsigned char)value.at[i]) && !strchr("._-:@=^", value.at[i]))
-            return complain(p, word, "has a character that no interface or address has");
+            return complain(p, word, "has a character that no interface or address has; write iface=NAME or addr=IP");
     if (value.size == 0 || value.size >= room)
-        return complain(p, word, "the value is %s", value.size ? "too long" : "missing");
+        return complain(p, word, "has %s; write iface=NAME or addr=IP", value.size ? "too long a value" : "no value");
     memcpy(out, value.at, value.size);
     out[value.size] = '\0';
     return HOOP_SUCCESS;
@@ -296,7 +288,7 @@ static hoop_result
 attribute(parser *p, span word, const char *equals)
 {
     span key = {word.at, (size_t)(equals - word.at)}, value = behind(word, equals + 1);
-    entry *e = &p->entry;
+    draft *e = &p->entry;
     uint8_t bytes[16];
     if (is_key(key, "slots") || is_key(key, "cpu") || is_key(key, "count"))
         return set_slots(p, &e->slots, word, value);
@@ -324,8 +316,9 @@ take_word(parser *p, span word)
     if (equals)
         return attribute(p, word, equals);
     if (number(word, HP_SLOTS_MAX) > 0)
-        return complain(p, word, "a number alone has no meaning; write slots=%.*s", (int)word.size, word.at);
-    return complain(p, word, "one host a line, or with a comma between; attributes are slots=N, iface=NAME, addr=IP");
+        return complain(p, word, "has no meaning alone; write slots=%.*s", (int)word.size, word.at);
+    return complain(p, word,
+                    "is no attribute; write one host a line, or a comma between, and slots=N, iface=NAME or addr=IP");
 }
 
 /* --- lines --- */
@@ -346,23 +339,16 @@ tidy(char *out, const char *line, size_t n)
     return size;
 }
 
-/* How long the word is that begins here: to a blank, or to a comma outside brackets. */
-static size_t
-word_size(const char *text, size_t n)
-{
-    int inside = 0;
-    size_t i;
-    for (i = 0; i < n && text[i] != ' ' && (inside || text[i] != ','); i++)
-        inside = text[i] == '[' ? 1 : text[i] == ']' ? 0 : inside;
-    return i;
-}
-
 static hoop_result
 take_line(parser *p, const char *line, size_t n)
 {
     size_t at = 0;
     while (at < n) {
-        span word = {line + at, word_size(line + at, n - at)};
+        span word = {line + at, 0};
+        /* A word ends at a blank, or at a comma outside brackets. */
+        for (int inside = 0; at + word.size < n && word.at[word.size] != ' ' && (inside || word.at[word.size] != ',');
+             word.size++)
+            inside = word.at[word.size] == '[' ? 1 : word.at[word.size] == ']' ? 0 : inside;
         if (word.size > 0 && take_word(p, word) != HOOP_SUCCESS)
             return HOOP_ERR_INVALID_ARGUMENT;
         at += word.size;
@@ -385,7 +371,7 @@ hp_hostfile_parse(hp_host_list *hosts, const char *source, int lines, const char
         size_t size = newline ? (size_t)(newline - text) - at : n - at;
         p.line++;
         if (size > LINE_MAX_BYTES || memchr(text + at, '\0', size))
-            result = complain(&p, (span){text + at, size}, "this is not text; a hostfile has one host a line");
+            result = complain(&p, (span){text + at, size}, "is not text; a hostfile has one host a line");
         else
             result = take_line(&p, tidied, tidy(tidied, text + at, size));
         at += size + 1;
@@ -427,8 +413,8 @@ hp_hostfile_read(hp_host_list *hosts, const char *path, hoop_error *error)
         result =
             hp_hostfile_parse(hosts, source, 1, (const char *)hp_buffer_first(&bytes), hp_buffer_size(&bytes), error);
     if (result == HOOP_SUCCESS && hosts->count == 0)
-        result = hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                            "%s names no host; write one a line, as in: node1 slots=4", source);
+        result = hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s names no host; write one a line, as in node1 slots=4",
+                            source);
     hp_buffer_free(&bytes);
     if (!standard)
         close(fd);
@@ -439,6 +425,87 @@ void
 hp_hostfile_free(hp_host_list *hosts)
 {
     free(hosts->entry);
-    free(hosts->index);
+    tdestroy(hosts->names, free);
     *hosts = (hp_host_list){0};
+}
+
+/* --- this machine --- */
+
+/* Reads a numeric address without a port; 0: it is none. */
+static int
+numeric(hp_addr *addr, const char *text)
+{
+    hp_addr a = {0};
+    if (inet_pton(AF_INET, text, &a.u.v4.sin_addr) == 1) {
+        a.u.v4.sin_family = AF_INET;
+        a.length = sizeof(a.u.v4);
+    } else if (inet_pton(AF_INET6, text, &a.u.v6.sin6_addr) == 1) {
+        a.u.v6.sin6_family = AF_INET6;
+        a.length = sizeof(a.u.v6);
+    }
+    *addr = a;
+    return a.length != 0;
+}
+
+/* Whether an address is this machine's: only then bind succeeds. */
+static int
+is_own(const hp_addr *addr)
+{
+    int fd = socket(addr->u.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int own = fd >= 0 && bind(fd, &addr->u.any, addr->length) == 0;
+    if (fd >= 0)
+        close(fd);
+    return own;
+}
+
+const char *
+hp_local_name(void)
+{
+    static char name[256];
+    if (name[0] == '\0' && gethostname(name, sizeof(name) - 1) < 0)
+        snprintf(name, sizeof(name), "localhost");
+    return name;
+}
+
+const char *
+hp_local_bare_name(const char *name)
+{
+    const char *at = strchr(name, '@');
+    return at ? at + 1 : name;
+}
+
+int
+hp_local_same_name(const char *a, const char *b)
+{
+    size_t na = strcspn(a, "."), nb = strcspn(b, ".");
+    if (strcasecmp(a, b) == 0)
+        return 1;
+    return na == nb && strncasecmp(a, b, na) == 0 && (a[na] == '\0' || b[nb] == '\0');
+}
+
+int
+hp_local_address(hp_addr *addr, const char *text)
+{
+    return numeric(addr, text) && is_own(addr);
+}
+
+int
+hp_local_is_host(const char *name)
+{
+    hp_addr addr;
+    if (strchr(name, '@'))
+        return 0;
+    if (numeric(&addr, name))
+        return is_own(&addr);
+    return strcasecmp(name, "localhost") == 0 || hp_local_same_name(name, hp_local_name());
+}
+
+int
+hp_local_ifname(const hp_host_entry *host, char *out, size_t size)
+{
+    if (host->addr[0] != '\0')
+        snprintf(out, size, "%s/%d", host->addr, strchr(host->addr, ':') ? 128 : 32);
+    else if (host->iface[0] != '\0')
+        snprintf(out, size, "%s", host->iface);
+    return host->addr[0] != '\0' || host->iface[0] != '\0';
 }

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * job_server: see job_server.h. The secret is this job's own key, so the server refuses all others. The server takes a
- * copy; ours is wiped when every agent has its spec. OMPI_*, PMI_* and variables of other launchers are not set.
+ * copy; ours is wiped when every agent has its spec.
  */
 #include "launch/job_server.h"
 
+#include "base/clock.h"
+#include "base/err.h"
 #include "base/mem.h"
 #include "flight/sweep.h"
-#include "launch/local_addr.h"
 #include "launch/rank_env.h"
 #include "launch/xalloc.h"
 #include "lib/config.h"
+#include "net/interface.h"
 
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { FIRST_PORT = 20000, PORTS = 12000 }; /* below the ephemeral ports */
+#include <unistd.h>
 
 hoop_result
 hp_job_server_open(hp_job_server *s, const hp_options *options, const hp_mapping *mapping, hoop_error *error)
@@ -33,29 +36,96 @@ hp_job_server_open(hp_job_server *s, const hp_options *options, const hp_mapping
     return hp_job_id(s->secret->job_id, s->id, error);
 }
 
-/* --- the server --- */
+/* --- its address --- */
 
+static hoop_result
+find_loopback(hp_addr *addr, hoop_error *error)
+{
+    if (hp_local_address(addr, "127.0.0.1") || hp_local_address(addr, "::1"))
+        return HOOP_SUCCESS;
+    return hp_err_set(error, HOOP_ERR_SYSTEM,
+                      "this machine has neither 127.0.0.1 nor ::1; bring its loopback interface up: ip link set lo up");
+}
+
+/*
+ * The first address of the only interface that may lead to other machines, or of loopback: without any such interface,
+ * only this machine itself can be behind the remote shell. 0: there are several.
+ */
+static int
+only_interface(hp_addr *addr, char name[IF_NAMESIZE])
+{
+    struct ifaddrs *all = NULL;
+    int count = 0;
+    hp_addr found = {0};
+    name[0] = '\0';
+    if (getifaddrs(&all) < 0)
+        return 0;
+    for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next) {
+        unsigned wanted = IFF_UP | IFF_RUNNING;
+        int family = entry->ifa_addr ? entry->ifa_addr->sa_family : AF_UNSPEC;
+        if ((family != AF_INET && family != AF_INET6) || (entry->ifa_flags & (wanted | IFF_LOOPBACK)) != wanted ||
+            strcmp(entry->ifa_name, name) == 0)
+            continue;
+        found.length = family == AF_INET ? sizeof(found.u.v4) : sizeof(found.u.v6);
+        memcpy(&found.u, entry->ifa_addr, found.length);
+        if (hp_addr_is_link_local(&found))
+            continue;
+        *addr = found;
+        snprintf(name, IF_NAMESIZE, "%s", entry->ifa_name);
+        count++;
+    }
+    freeifaddrs(all);
+    if (count > 0)
+        return count == 1;
+    snprintf(name, IF_NAMESIZE, "lo");
+    return find_loopback(addr, NULL) == HOOP_SUCCESS;
+}
+
+/*
+ * The address to listen on for ranks on `host`. In this order: the interface or address given for this machine (in its
+ * hostfile entry, else HOOP_SOCKET_IFNAME), the address that the remote shell says it was called from (seen_from), the one
+ * that routes to `host`, the one that routes to the world, that of the only interface (loopback, if there is no other). The
+ * last one is a guess, and named. A name is resolved only if nothing else tells, because a resolver may take long.
+ */
 static hoop_result
 find_address(hp_job_server *s, int host, const char *seen_from, const hp_server_options *owner, hoop_error *error)
 {
+    static const char *const world[] = {"192.0.2.1", "2001:db8::1"}; /* addresses of documentation: no host has them */
     const hp_mapping *mapping = s->mapping;
-    char guess[IF_NAMESIZE], text[HP_ADDR_TEXT];
+    const hp_host_entry *remote = &mapping->list->entry[host], *own = NULL;
+    const char *wanted = getenv("HOOP_SOCKET_IFNAME");
+    const char *name = remote->addr[0] != '\0' ? remote->addr : hp_local_bare_name(remote->name);
+    char ifname[HP_HOST_ADDR + 8], guess[IF_NAMESIZE], text[HP_ADDR_TEXT];
+    hp_addr to, *addr = &s->address;
     if (mapping->all_here)
-        return hp_local_loopback(&s->address, error);
-    const hp_host_entry *remote = &mapping->list->entry[host],
-                        *own = NULL; /* own: that of this machine, if it is listed */
+        return find_loopback(addr, error);
     for (int i = 0; i < mapping->list->count && !own; i++)
         own = mapping->host[i].here ? &mapping->list->entry[i] : NULL;
-    if (hp_local_address(&s->address, own, remote, seen_from, guess, error) != HOOP_SUCCESS)
-        return error->code;
-    if (guess[0] == '\0')
+    if (own && hp_local_ifname(own, ifname, sizeof(ifname)))
+        wanted = ifname;
+    if (wanted && wanted[0] != '\0')
+        return hp_interface_choose(addr, wanted, NULL, NULL, NULL, 0, error);
+    if (remote->addr[0] == '\0' && hp_local_address(addr, seen_from))
         return HOOP_SUCCESS;
+    if (hp_addr_find_host(&to, name, 0, NULL, HP_NEVER, NULL) == HOOP_SUCCESS && hp_addr_route(addr, &to))
+        return HOOP_SUCCESS;
+    for (size_t i = 0; i < sizeof(world) / sizeof(world[0]); i++)
+        if (hp_addr_find_host(&to, world[i], 0, NULL, HP_NEVER, NULL) == HOOP_SUCCESS && hp_addr_route(addr, &to))
+            return HOOP_SUCCESS;
+    if (!only_interface(addr, guess))
+        return hp_err_set(
+            error, HOOP_ERR_SYSTEM,
+            "found no address of this machine that %.60s can reach; set HOOP_SOCKET_IFNAME to the network that "
+            "the hosts share, such as 10.1.0.0/16, or give %.60s an addr= in a hostfile",
+            remote->name, remote->name);
     char *line = hp_xasprintf("there is no route to %s; the rendezvous server listens on the only interface, %s (%s)",
-                              hp_mapping_name(mapping, host), guess, hp_addr_host(&s->address, text));
+                              hp_mapping_name(mapping, host), guess, hp_addr_host(addr, text));
     owner->warn(owner->arg, line);
     free(line);
     return HOOP_SUCCESS;
 }
+
+/* --- the server --- */
 
 /* The setting as the ranks will have it: from -x, else from our environment. */
 static hoop_result
@@ -95,73 +165,36 @@ hp_job_server_start(hp_job_server *s, hp_loop *loop, int host, const char *seen_
     return HOOP_SUCCESS;
 }
 
-/* --- spec --- */
+/* --- the table --- */
 
-/* Rank 0's host, for programs that open a server of their own there. */
-static const char *
-master_address(const hp_job_server *s, char out[HP_ADDR_TEXT])
-{
-    const hp_mapping *mapping = s->mapping;
-    int i = 0;
-    while (mapping->ranks.count[i] == 0)
-        i++;
-    if (mapping->list->entry[i].addr[0] != '\0')
-        return mapping->list->entry[i].addr;
-    if (mapping->host[i].here)
-        return hp_addr_host(&s->address, out);
-    return hp_local_bare_name(mapping->list->entry[i].name);
-}
+typedef struct printer {
+    hp_output *output;
+    int left;
+} printer;
 
 static void
-add_variables(const hp_job_server *s, int host, hp_strings *variables)
+print_line(void *arg, const char *line)
 {
-    char text[HP_ADDR_TEXT], ifname[HP_HOST_ADDR + 8];
-    hp_rank_env_settings(variables);
-    for (size_t i = 0; i < s->options->variables.count; i++)
-        hp_strings_add(variables, hp_xstrdup(s->options->variables.item[i]));
-    hp_strings_add(variables, hp_xasprintf("HOOP_RENDEZVOUS=%s", hp_addr_print(&s->address, text)));
-    hp_strings_add(variables, hp_xasprintf("HOOP_JOB=%s", s->id));
-    hp_strings_add(variables, hp_xasprintf("MASTER_ADDR=%s", master_address(s, text)));
-    hp_strings_add(variables, hp_xasprintf("MASTER_PORT=%d", FIRST_PORT + s->port % PORTS));
-    if (hp_local_ifname(&s->mapping->list->entry[host], ifname, sizeof(ifname)))
-        hp_strings_add(variables, hp_xasprintf("HOOP_SOCKET_IFNAME=%s", ifname));
-}
-
-static void
-fill_spec(const hp_job_server *s, int host, hp_spec *spec)
-{
-    const hp_options *options = s->options;
-    const char *home = getenv("HOME");
-    for (char **word = options->argv; *word; word++)
-        hp_strings_add(&spec->argv, hp_xstrdup(*word));
-    add_variables(s, host, &spec->variables);
-    spec->options = options->agent;
-    spec->dir_required = !!options->wdir;
-    spec->dir = hp_xstrdup(options->wdir ? options->wdir : options->here);
-    spec->home = home && home[0] ? hp_xstrdup(home) : NULL;
-    spec->prefix = options->prefix ? hp_xstrdup(options->prefix) : NULL;
-    spec->world = s->mapping->ranks.size;
-    spec->ranks = s->mapping->ranks.count[host];
-    spec->local_first = s->mapping->host[host].local_first;
-    spec->local_size = s->mapping->host[host].local_size;
-    spec->rank = hp_xcalloc((size_t)spec->ranks, sizeof(*spec->rank));
-    for (int i = 0; i < spec->ranks; i++)
-        spec->rank[i] = s->mapping->ranks.first[host] + i;
+    printer *p = arg;
+    if (p->left-- > 0)
+        hp_diag(p->output, "%s", line);
 }
 
 void
-hp_job_server_put_spec(const hp_job_server *s, int host, hp_winsize winsize, hp_buffer *out)
+hp_job_server_table(const hp_job_server *s, hp_output *output, int most)
 {
-    char secret[HP_SECRET_TEXT];
-    hp_spec spec = {0};
-    hp_secret_format(secret, s->secret);
-    hp_xbuffer_add(out, secret, sizeof(secret) - 1);
-    hp_wipe(secret, sizeof(secret));
-    fill_spec(s, host, &spec);
-    spec.winsize = winsize;
-    hp_spec_put(out, &spec);
-    hp_spec_free(&spec);
+    enum { PREFIX = 9 /* "hooprun: " */ };
+    printer p = {output, most};
+    int width = hp_terminal_size(STDERR_FILENO).columns - PREFIX;
+    const hp_table_options options = {
+        .most = most, .lines = most, .width = width > 0 ? width : 0, .line = print_line, .arg = &p};
+    if (s->server)
+        hp_server_print(s->server, &options);
+    if (p.left == most)
+        hp_diag(output, "no rank is in a ring of hoop now");
 }
+
+/* --- the end --- */
 
 void
 hp_job_server_forget_secret(hp_job_server *s)

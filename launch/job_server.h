@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * job_server: the job's name and secret, the rendezvous server that hooprun runs for it, at an address that all hosts
- * can reach, and the spec of each host that follows from these.
+ * job_server: the job's name and secret, and the rendezvous server that hooprun runs for it, at an address that all hosts
+ * can reach.
  */
 #ifndef HP_LAUNCH_JOB_SERVER_H
 #define HP_LAUNCH_JOB_SERVER_H
 
 #include "launch/mapping.h"
-#include "net/addr.h"
+#include "launch/output.h"
 #include "net/secret.h"
 #include "rendezvous/server.h"
 
@@ -35,8 +35,10 @@ hoop_result hp_job_server_open(hp_job_server *s, const hp_options *options, cons
 hoop_result hp_job_server_start(hp_job_server *s, hp_loop *loop, int host, const char *seen_from,
                                 const hp_server_options *owner, hoop_error *error);
 
-/* For an agent: the line with the secret, then its spec. */
-void hp_job_server_put_spec(const hp_job_server *s, int host, hp_winsize winsize, hp_buffer *out);
+/* What the ranks are doing: the table of rendezvous/table.h as messages, at most so many lines. */
+enum { HP_TABLE_ALL = 1 << 20, HP_TABLE_SHORT = 10 };
+void hp_job_server_table(const hp_job_server *s, hp_output *output, int most);
+
 void hp_job_server_forget_secret(hp_job_server *s); /* every agent has it */
 
 /* A rank has exited with status 0: if others wait for it in hoop_comm_create, the server tells them. */

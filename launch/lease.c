@@ -64,27 +64,22 @@ end_attempt(hp_knock *k)
     k->fd = -1;
 }
 
-/* 1: connected, and the handshake has begun. */
-static int
-finish_connect(hp_knock *k)
-{
-    uint8_t nonce[32];
-    hoop_error error;
-    if (hp_sock_connected(k->fd, &error) < 0 || hp_random(nonce, sizeof(nonce), &error) != HOOP_SUCCESS)
-        return 0;
-    k->connected = 1;
-    k->answered = hp_loop_now(k->loop);
-    hp_handshake_start(&k->handshake, k->keys, &k->hello, nonce, HP_NEVER);
-    return 1;
-}
-
 static void
 ready(void *arg, int what)
 {
     hp_knock *k = arg;
+    uint8_t nonce[32];
+    hoop_error error;
+    int wanted = HP_HANDSHAKE_IO_LOST;
     (void)what;
-    int wanted = k->connected || finish_connect(k) ? hp_handshake_io(&k->handshake, k->fd, hp_loop_now(k->loop))
-                                                   : HP_HANDSHAKE_IO_LOST;
+    if (!k->connected && hp_sock_connected(k->fd, &error) >= 0 &&
+        hp_random(nonce, sizeof(nonce), &error) == HOOP_SUCCESS) {
+        k->connected = 1;
+        k->answered = hp_loop_now(k->loop);
+        hp_handshake_start(&k->handshake, k->keys, &k->hello, nonce, HP_NEVER);
+    }
+    if (k->connected)
+        wanted = hp_handshake_io(&k->handshake, k->fd, hp_loop_now(k->loop));
     if (wanted <= HP_HANDSHAKE_IO_STOP || hp_watch_set(k->watch, wanted) < 0)
         end_attempt(k);
 }

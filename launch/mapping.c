@@ -10,7 +10,8 @@
 #include "base/buffer.h"
 #include "base/err.h"
 #include "base/limits.h"
-#include "launch/local_addr.h"
+#include "base/say.h"
+#include "launch/hostfile.h"
 #include "launch/spawn.h"
 #include "launch/xalloc.h"
 
@@ -49,57 +50,33 @@ slots_written(const hp_host_list *hosts)
     return written;
 }
 
-static long
-default_ranks(const hp_host_list *hosts, const hp_rank_map_request *request)
-{
-    if (request->per_host > 0)
-        return (long)request->per_host * hosts->count;
-    if (request->local && !slots_written(hosts) && hosts->mentions == 1)
-        return request->cores;
-    return slots_in_all(hosts);
-}
-
 static hoop_result
 too_many(const hp_host_list *hosts, const hp_rank_map_request *request, long ranks, hoop_error *error)
 {
-    const char *hosts_word = hosts->count == 1 ? "host" : "hosts";
-    long slots = slots_in_all(hosts);
+    hp_noun number = hp_say_count((uint64_t)hosts->count, "host");
+    hp_noun slots = hp_say_count((uint64_t)slots_in_all(hosts), "slot");
     if (request->per_host > 0)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                          "%ld ranks do not fit on %d %s with %d on each; list more hosts or write a larger -N", ranks,
-                          hosts->count, hosts_word, request->per_host);
+                          "%ld ranks do not fit on %s with %d on each; list more hosts or write a larger -N", ranks,
+                          number.text, request->per_host);
     if (request->allocation)
-        return hp_err_set(
-            error, HOOP_ERR_INVALID_ARGUMENT,
-            "%ld ranks do not fit: %s has %ld slot%s on %d %s; ask it for more tasks, or write where more "
-            "ranks may run: -H %.80s:N",
-            ranks, request->allocation, slots, slots == 1 ? "" : "s", hosts->count, hosts_word, hosts->entry[0].name);
-    return hp_err_set(
-        error, HOOP_ERR_INVALID_ARGUMENT,
-        "%ld ranks do not fit: %d %s offer%s %ld slot%s; write slots=N (host:N) where more ranks may run, "
-        "or -n %ld",
-        ranks, hosts->count, hosts_word, hosts->count == 1 ? "s" : "", slots, slots == 1 ? "" : "s", slots);
-}
-
-/* With -N a host that has slots takes no more than these; a host without slots takes any number. */
-static hoop_result
-check_per_host(const hp_host_list *hosts, const hp_rank_map *map, int per_host, hoop_error *error)
-{
-    for (int i = 0; per_host > 0 && i < hosts->count; i++) {
-        const hp_host_entry *host = &hosts->entry[i];
-        if (host->slots > 0 && map->count[i] > slots_of(host))
-            return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                              "-N %d puts %d ranks on %.80s, which has %d slot%s; write a smaller -N or slots=%d",
-                              per_host, map->count[i], host->name, slots_of(host), slots_of(host) == 1 ? "" : "s",
-                              map->count[i]);
-    }
-    return HOOP_SUCCESS;
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "%ld ranks do not fit: %s has %s on %s; ask it for more tasks, or write where more ranks may "
+                          "run: -H %.80s:N",
+                          ranks, request->allocation, slots.text, number.text, hosts->entry[0].name);
+    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                      "%ld ranks do not fit: %s offer%s %s; write slots=N (host:N) where more ranks may run, or -n %ld",
+                      ranks, number.text, hosts->count == 1 ? "s" : "", slots.text, slots_in_all(hosts));
 }
 
 hoop_result
 hp_rank_map_fill(hp_rank_map *map, const hp_host_list *hosts, const hp_rank_map_request *request, hoop_error *error)
 {
-    long ranks = request->ranks > 0 ? request->ranks : default_ranks(hosts, request);
+    int alone = request->local && !slots_written(hosts) && hosts->mentions == 1;
+    long ranks = request->ranks > 0      ? request->ranks
+                 : request->per_host > 0 ? (long)request->per_host * hosts->count
+                 : alone                 ? request->cores
+                                         : slots_in_all(hosts);
     int even = request->per_host == 0 && request->local && !slots_written(hosts); /* whatever a host's slots */
     int next = 0;
     if (ranks > RANKS_MAX)
@@ -118,7 +95,16 @@ hp_rank_map_fill(hp_rank_map *map, const hp_host_list *hosts, const hp_rank_map_
     }
     if (next < ranks)
         return too_many(hosts, request, ranks, error);
-    return check_per_host(hosts, map, request->per_host, error);
+    /* With -N a host that has slots takes no more than these; a host without slots takes any number. */
+    for (int i = 0; request->per_host > 0 && i < hosts->count; i++) {
+        const hp_host_entry *host = &hosts->entry[i];
+        if (host->slots > 0 && map->count[i] > slots_of(host))
+            return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                              "-N %d puts %d ranks on %.80s, which has %s; write a smaller -N or slots=%d",
+                              request->per_host, map->count[i], host->name,
+                              hp_say_count((uint64_t)slots_of(host), "slot").text, map->count[i]);
+    }
+    return HOOP_SUCCESS;
 }
 
 void
@@ -181,19 +167,6 @@ make_host(hp_mapped_host *host, const hp_options *options, const char *name)
 
 /* --- one machine under several names --- */
 
-/*
- * Two hosts with the same result are one machine: those that are here, one address, one name with different users. So
- * are n1 and n1.cluster, but not n1.east and n1.west.
- */
-static const char *
-machine_of(const hp_mapping *mapping, int host)
-{
-    const hp_host_entry *h = &mapping->list->entry[host];
-    if (mapping->host[host].here)
-        return "";
-    return h->addr[0] != '\0' ? h->addr : hp_local_bare_name(h->name);
-}
-
 typedef struct placed_host {
     const char *machine;
     int host;
@@ -211,14 +184,21 @@ compare(const void *a, const void *b)
     return order ? order : (x->host > y->host) - (x->host < y->host);
 }
 
-/* The ranks of one machine have different local ranks, by which programs choose their GPUs. */
+/*
+ * The ranks of one machine have different local ranks, by which programs choose their GPUs. One machine are those hosts
+ * that are here, that have one address, or one name with different users. So are n1 and n1.cluster, but not n1.east and
+ * n1.west.
+ */
 static void
 count_local(hp_mapping *mapping)
 {
     int count = mapping->list->count;
     placed_host *all = hp_xcalloc((size_t)count, sizeof(*all));
-    for (int i = 0; i < count; i++)
-        all[i] = (placed_host){machine_of(mapping, i), i};
+    for (int i = 0; i < count; i++) {
+        const hp_host_entry *h = &mapping->list->entry[i];
+        const char *there = h->addr[0] != '\0' ? h->addr : hp_local_bare_name(h->name);
+        all[i] = (placed_host){mapping->host[i].here ? "" : there, i};
+    }
     qsort(all, (size_t)count, sizeof(*all), compare);
     for (int i = 0, j; i < count; i = j) {
         int size = 0;
@@ -304,8 +284,8 @@ hp_mapping_announce(const hp_mapping *mapping)
                 allocation->name, allocation->lacks);
     if (!mapping->options->whole_allocation)
         return;
-    fprintf(stderr, "hooprun: %d rank%s on %d host%s of %s (", mapping->ranks.size, mapping->ranks.size == 1 ? "" : "s",
-            used, used == 1 ? "" : "s", allocation->name);
+    fprintf(stderr, "hooprun: %s on %s of %s (", hp_say_count((uint64_t)mapping->ranks.size, "rank").text,
+            hp_say_count((uint64_t)used, "host").text, allocation->name);
     for (int i = 0; i < mapping->list->count && shown < NAMES; i++)
         if (mapping->ranks.count[i] > 0)
             fprintf(stderr, "%s%s", shown++ > 0 ? ", " : "", mapping->list->entry[i].name);
@@ -338,9 +318,8 @@ print_host(const hp_mapping *mapping, int i)
 void
 hp_mapping_print(const hp_mapping *mapping)
 {
-    int used = hosts_used(mapping);
-    printf("%d rank%s on %d host%s\n", mapping->ranks.size, mapping->ranks.size == 1 ? "" : "s", used,
-           used == 1 ? "" : "s");
+    printf("%s on %s\n", hp_say_count((uint64_t)mapping->ranks.size, "rank").text,
+           hp_say_count((uint64_t)hosts_used(mapping), "host").text);
     for (int i = 0; i < mapping->list->count; i++)
         print_host(mapping, i);
     if (mapping->options->agent.bind)

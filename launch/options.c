@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * options: finds each word's row in options.def; the kind of the row reads and checks the value. Messages name the
+ * options: finds each word's row in options.def; the kind of the row says how the value is read and checked. Messages name the
  * option as the user wrote it. --help, the list for the shell's completion, and advice for unknown options come from the
  * same rows.
  */
@@ -11,12 +11,12 @@
 #include "base/number.h"
 #include "base/option.h"
 #include "launch/rank_env.h"
-#include "launch/terminal.h"
 #include "launch/xalloc.h"
 
 #include <ctype.h>
 #include <fnmatch.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,17 +36,7 @@ typedef struct given {
     int status;                 /* GO_ON, or the exit status */
 } given;
 
-typedef hoop_result take_fn(given *g, hoop_error *error);
-
-/* --- kinds with a field --- */
-
-static hoop_result
-take_flag(given *g, hoop_error *error)
-{
-    (void)error;
-    *(int *)g->field = 1;
-    return HOOP_SUCCESS;
-}
+/* --- kinds of values --- */
 
 /* The position of the word among the row's. */
 static hoop_result
@@ -77,18 +67,6 @@ take_number(given *g, int most, hoop_error *error)
 }
 
 static hoop_result
-take_count(given *g, hoop_error *error)
-{
-    return take_number(g, RANKS_MAX, error);
-}
-
-static hoop_result
-take_port(given *g, hoop_error *error)
-{
-    return take_number(g, PORT_MAX, error);
-}
-
-static hoop_result
 take_seconds(given *g, hoop_error *error)
 {
     char *end;
@@ -100,19 +78,6 @@ take_seconds(given *g, hoop_error *error)
     *(uint64_t *)g->field = (uint64_t)(value * (double)HP_SEC);
     return HOOP_SUCCESS;
 }
-
-/* A folder is relative to where the user is. */
-static hoop_result
-take_folder(given *g, hoop_error *error)
-{
-    char **folder = g->field;
-    (void)error;
-    free(*folder);
-    *folder = g->value[0] == '/' ? hp_xstrdup(g->value) : hp_xasprintf("%s/%s", g->options->here, g->value);
-    return HOOP_SUCCESS;
-}
-
-/* --- the others --- */
 
 static hoop_result
 take_variable(given *g, hoop_error *error)
@@ -128,12 +93,6 @@ take_variable(given *g, hoop_error *error)
 }
 
 static hoop_result
-given_twice(hoop_error *error)
-{
-    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "the hosts are given twice; write one of -H and --hostfile");
-}
-
-static hoop_result
 read_hostfile(hp_options *options, const char *path, hoop_error *error)
 {
     options->hostfile = 1;
@@ -142,17 +101,14 @@ read_hostfile(hp_options *options, const char *path, hoop_error *error)
 }
 
 static hoop_result
-take_hostfile(given *g, hoop_error *error)
-{
-    return g->options->hosts.count > 0 ? given_twice(error) : read_hostfile(g->options, g->value, error);
-}
-
-static hoop_result
-take_hosts(given *g, hoop_error *error)
+take_hosts(given *g, int from_file, hoop_error *error)
 {
     hp_host_list *hosts = &g->options->hosts;
-    if (g->options->hostfile)
-        return given_twice(error);
+    if (from_file ? hosts->count > 0 : g->options->hostfile)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "the hosts are given twice; write one of -H and --hostfile");
+    if (from_file)
+        return read_hostfile(g->options, g->value, error);
     hoop_result result = hp_hostfile_parse(hosts, "-H", 0, g->value, strlen(g->value), error);
     if (result == HOOP_SUCCESS && hosts->count == 0)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "-H names no host; write -H node1:2,node2:2");
@@ -184,54 +140,34 @@ read_rsh(hp_strings *rsh, const char *command, hoop_error *error)
     return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "--rsh %.100s: the command is empty", command);
 }
 
-static hoop_result
-take_rsh(given *g, hoop_error *error)
-{
-    return read_rsh(&g->options->rsh, g->value, error);
-}
-
-static void print_usage(FILE *to);
-static void list_names(void);
-
-static hoop_result
-take_help(given *g, hoop_error *error)
-{
-    (void)error;
-    print_usage(stdout);
-    g->status = 0;
-    return HOOP_SUCCESS;
-}
-
-static hoop_result
-take_version(given *g, hoop_error *error)
-{
-    (void)error;
-    printf("hooprun (hoop) %d.%d.%d\n", HOOP_VERSION_MAJOR, HOOP_VERSION_MINOR, HOOP_VERSION_PATCH);
-    g->status = 0;
-    return HOOP_SUCCESS;
-}
-
-static hoop_result
-take_completion(given *g, hoop_error *error)
-{
-    (void)error;
-    list_names();
-    g->status = 0;
-    return HOOP_SUCCESS;
-}
-
 /* --- the rows of options.def --- */
 
+enum value_kind {
+    KIND_flag,
+    KIND_choice,
+    KIND_count,
+    KIND_port,
+    KIND_seconds,
+    KIND_folder,
+    KIND_hosts,
+    KIND_hostfile,
+    KIND_variable,
+    KIND_rsh,
+    KIND_help,
+    KIND_version,
+    KIND_completion
+};
+
 static const struct row {
-    const char *kind, *names, *value, *help;
+    enum value_kind kind;
+    const char *word, *names, *value, *help;
     size_t field;
-    take_fn *take;
 } rows[] = {
 #define HP_OPTION(field, kind, names, value, help)                                                                     \
-    {#kind, names, value, help, offsetof(hp_options, field), take_##kind},
+    {KIND_##kind, #kind, names, value, help, offsetof(hp_options, field)},
 #define HP_AGENT_OPTION(field, kind, names, value, help)                                                               \
-    {#kind, names, value, help, offsetof(hp_options, agent.field), take_##kind},
-#define HP_OTHER_OPTION(kind, names, value, help) {#kind, names, value, help, 0, take_##kind},
+    {KIND_##kind, #kind, names, value, help, offsetof(hp_options, agent.field)},
+#define HP_OTHER_OPTION(kind, names, value, help) {KIND_##kind, #kind, names, value, help, 0},
 #include "launch/options.def"
 };
 
@@ -311,7 +247,7 @@ list_names(void)
     for (size_t i = 0; i < ROWS; i++) {
         const char *names = rows[i].names;
         while (names[0] != '|' && (names = next_name(names, name)))
-            printf("%s %s %s\n", name, rows[i].kind, rows[i].value);
+            printf("%s %s %s\n", name, rows[i].word, rows[i].value);
     }
 }
 
@@ -331,26 +267,17 @@ nearest(const char *word, char best[NAME_SIZE])
     return best[0] != '\0';
 }
 
-/* What to write in place of an option of another launcher; NULL: it is not known. */
-static const char *
-instead(const char *word)
-{
-    char pattern[NAME_SIZE];
-    for (size_t i = 0; i < FOREIGN; i++) {
-        const char *names = foreign[i].names;
-        while ((names = next_name(names, pattern)))
-            if (fnmatch(pattern, bare(word), 0) == 0)
-                return foreign[i].advice;
-    }
-    return NULL;
-}
-
 static hoop_result
 unknown(const char *name, hoop_error *error)
 {
     static const char where[] = "hooprun --help lists them all";
-    const char *advice = instead(name);
-    char best[NAME_SIZE];
+    const char *advice = NULL; /* of an option of another launcher */
+    char best[NAME_SIZE], pattern[NAME_SIZE];
+    for (size_t i = 0; i < FOREIGN && !advice; i++) {
+        const char *names = foreign[i].names;
+        while (!advice && (names = next_name(names, pattern)))
+            advice = fnmatch(pattern, bare(name), 0) == 0 ? foreign[i].advice : NULL;
+    }
     if (advice)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "there is no option %.60s; %s. %s", name, advice, where);
     if (nearest(name, best))
@@ -360,6 +287,36 @@ unknown(const char *name, hoop_error *error)
 }
 
 /* --- the command line --- */
+
+/* The value of an option, by its kind. */
+static hoop_result
+take_value(given *g, enum value_kind kind, hoop_error *error)
+{
+    char **folder = g->field;
+    switch (kind) {
+    case KIND_flag: *(int *)g->field = 1; break;
+    case KIND_choice: return take_choice(g, error);
+    case KIND_count: return take_number(g, RANKS_MAX, error);
+    case KIND_port: return take_number(g, PORT_MAX, error);
+    case KIND_seconds: return take_seconds(g, error);
+    case KIND_hosts:
+    case KIND_hostfile: return take_hosts(g, kind == KIND_hostfile, error);
+    case KIND_variable: return take_variable(g, error);
+    case KIND_rsh: return read_rsh(&g->options->rsh, g->value, error);
+    case KIND_folder: /* relative to where the user is */
+        free(*folder);
+        *folder = g->value[0] == '/' ? hp_xstrdup(g->value) : hp_xasprintf("%s/%s", g->options->here, g->value);
+        break;
+    case KIND_help: print_usage(stdout); break;
+    case KIND_completion: list_names(); break;
+    case KIND_version:
+        printf("hooprun (hoop) %d.%d.%d\n", HOOP_VERSION_MAJOR, HOOP_VERSION_MINOR, HOOP_VERSION_PATCH);
+        break;
+    }
+    if (kind >= KIND_help)
+        g->status = 0;
+    return HOOP_SUCCESS;
+}
 
 /* Takes --name=value and -n4 apart: `word` is cut to the name; returns the value, or NULL. free() it. */
 static char *
@@ -401,7 +358,7 @@ take_option(hp_options *options, char **argv, int *at, int *status, hoop_error *
     } else {
         g.field = (char *)options + row->field;
         g.words = row->value;
-        result = row->take(&g, error);
+        result = take_value(&g, row->kind, error);
     }
     *status = g.status;
     free(joined);
@@ -471,21 +428,17 @@ take_environment(hp_options *options, hoop_error *error)
     return result;
 }
 
-/* Open MPI and MPICH separate programs by ':'; here the second would become arguments of the first. */
 static hoop_result
-check_colon(char **argv, hoop_error *error)
+take_program(hp_options *options, char **argv, hoop_error *error)
 {
-    for (int i = 1; argv[0] && argv[i]; i++)
+    int marked = argv[0] && strcmp(argv[0], "--") == 0;
+    argv += marked;
+    /* Open MPI and MPICH separate programs by ':'; here the second would become arguments of the first. */
+    for (int i = 1; !marked && argv[0] && argv[i]; i++)
         if (strcmp(argv[i], ":") == 0 && argv[i + 1])
             return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                               "':' would start several programs, and hooprun starts one; let a script choose by "
                               "$HOOP_RANK, or write -- before the program if ':' is an argument of it");
-    return HOOP_SUCCESS;
-}
-
-static hoop_result
-take_program(hp_options *options, char **argv, hoop_error *error)
-{
     if (!argv[0])
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "there is no program to run; write it after the options, as in: hooprun -n 4 ./train");
@@ -514,12 +467,8 @@ hp_options_parse(hp_options *options, int argc, char **argv)
     while (result == HOOP_SUCCESS && status == GO_ON && at < argc && argv[at][0] == '-' && argv[at][1] != '\0' &&
            strcmp(argv[at], "--") != 0)
         result = take_option(options, argv, &at, &status, &error);
-    if (result == HOOP_SUCCESS && status == GO_ON) {
-        int marked = at < argc && strcmp(argv[at], "--") == 0;
-        result = marked ? HOOP_SUCCESS : check_colon(argv + at, &error);
-        if (result == HOOP_SUCCESS)
-            result = take_program(options, argv + at + marked, &error);
-    }
+    if (result == HOOP_SUCCESS && status == GO_ON)
+        result = take_program(options, argv + at, &error);
     if (result == HOOP_SUCCESS)
         return status;
     fprintf(stderr, "hooprun: %s\n", error.text);

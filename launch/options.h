@@ -6,9 +6,9 @@
 #ifndef HP_LAUNCH_OPTIONS_H
 #define HP_LAUNCH_OPTIONS_H
 
+#include "launch/agent_msg.h"
 #include "launch/allocation.h"
 #include "launch/hostfile.h"
-#include "launch/spec.h"
 
 /* What the fields of options.def are, by kind. */
 typedef int hp_option_flag;

@@ -68,27 +68,21 @@ break_sink(sink *s)
     hp_buffer_free(&s->queue);
 }
 
-/* 1: bytes were written; 0: it takes none now, or it broke. */
-static int
-write_some(sink *s)
-{
-    struct pollfd p = {.fd = s->fd, .events = POLLOUT};
-    size_t size = hp_buffer_size(&s->queue), most = s->is_file ? FILE_PIECE : PIPE_PIECE;
-    if (poll(&p, 1, 0) <= 0)
-        return 0;
-    ssize_t n = write(s->fd, hp_buffer_first(&s->queue), size < most ? size : most);
-    if (n > 0)
-        hp_buffer_drop(&s->queue, (size_t)n);
-    else if (errno != EINTR && errno != EAGAIN)
-        break_sink(s);
-    return n > 0;
-}
-
+/* Writes what it takes now. */
 static void
 push(sink *s)
 {
-    while (hp_buffer_size(&s->queue) > 0 && write_some(s))
-        continue;
+    struct pollfd p = {.fd = s->fd, .events = POLLOUT};
+    size_t size, most = s->is_file ? FILE_PIECE : PIPE_PIECE;
+    while ((size = hp_buffer_size(&s->queue)) > 0 && poll(&p, 1, 0) > 0) {
+        ssize_t n = write(s->fd, hp_buffer_first(&s->queue), size < most ? size : most);
+        if (n > 0)
+            hp_buffer_drop(&s->queue, (size_t)n);
+        else if (errno != EINTR && errno != EAGAIN)
+            break_sink(s);
+        if (n <= 0)
+            break;
+    }
     if (s->watch)
         hp_watch_set(s->watch, hp_buffer_size(&s->queue) ? HP_WRITE : 0);
 }
@@ -153,22 +147,6 @@ static const char *const names[STREAMS] = {"stdout", "stderr"};
 
 /* --- folders for files --- */
 
-static int
-make_parents(const char *dir)
-{
-    char *path = hp_xstrdup(dir);
-    int result = 0, number;
-    for (char *slash = strchr(path + 1, '/'); slash && result == 0; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        result = mkdir(path, 0777) < 0 && errno != EEXIST ? -1 : 0;
-        *slash = '/';
-    }
-    number = errno;
-    free(path);
-    errno = number;
-    return result;
-}
-
 /* Opens a folder of ours, or makes it (*made). EPERM: it is another user's; ENOTDIR, ELOOP: it is no folder. */
 static int
 open_folder(int parent, const char *name, int *made)
@@ -189,44 +167,36 @@ open_folder(int parent, const char *name, int *made)
     return -1;
 }
 
-/* *made: its path if it was not there before, else NULL; free() it. */
+/* With its parents. *made: its path if it was not there before, else NULL; free() it. */
 static int
 open_top(const char *dir, char **made)
 {
     char *path = hp_xstrdup(dir), *end = path + strlen(path);
-    int is_new = 0;
+    int is_new = 0, result = 0;
     while (end > path + 1 && end[-1] == '/') /* with it a link would be followed */
         *--end = '\0';
-    int fd = make_parents(path) < 0 ? -1 : open_folder(AT_FDCWD, path, &is_new);
+    for (char *slash = strchr(path + 1, '/'); slash && result == 0; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        result = mkdir(path, 0777) < 0 && errno != EEXIST ? -1 : 0;
+        *slash = '/';
+    }
+    if (result == 0)
+        result = open_folder(AT_FDCWD, path, &is_new);
     int number = errno;
     *made = is_new ? path : NULL;
     if (!is_new)
         free(path);
     errno = number;
-    return fd;
+    return result;
 }
 
 /* --- files --- */
 
-/* The name of a file of a former run; NULL: none. free() it. */
-static char *
-find_former(int dir, int ranks)
-{
-    char *path = NULL;
-    struct stat st;
-    for (int i = 0; i < STREAMS * ranks; i++) {
-        path = hp_xasprintf("rank.%d/%s", i / STREAMS, names[i % STREAMS]);
-        if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
-            return path;
-        free(path);
-    }
-    return NULL;
-}
-
 static int
 open_files_of(rank_files *files, int dir, int rank, int force)
 {
-    char *name = hp_xasprintf("rank.%d", rank);
+    char name[24];
+    snprintf(name, sizeof(name), "rank.%d", rank);
     int is_new, folder = open_folder(dir, name, &is_new), i, number;
     int how = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (force ? O_TRUNC : O_EXCL);
     int result = folder;
@@ -235,24 +205,8 @@ open_files_of(rank_files *files, int dir, int rank, int force)
     number = errno;
     if (folder >= 0)
         close(folder);
-    free(name);
     errno = number;
     return result;
-}
-
-/* A folder with other files in it stays. */
-static void
-remove_rank(const rank_files *files, int rank)
-{
-    char *name = hp_xasprintf("rank.%d", rank);
-    int folder = openat(files->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    for (int i = 0; i < STREAMS && folder >= 0; i++)
-        if (files->fd[STREAMS * rank + i] >= 0)
-            unlinkat(folder, names[i], 0);
-    if (folder >= 0)
-        close(folder);
-    unlinkat(files->dir, name, AT_REMOVEDIR);
-    free(name);
 }
 
 static hoop_result
@@ -268,13 +222,15 @@ refuse(const char *dir, int rank, hoop_error *error)
 static hoop_result
 open_all(rank_files *files, const char *dir, int force, hoop_error *error)
 {
-    char *former = force ? NULL : find_former(files->dir, files->count / STREAMS);
-    if (former) {
-        hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                   "--output-dir %.150s: %s is there already; name another folder, or write over it with --force", dir,
-                   former);
-        free(former);
-        return HOOP_ERR_INVALID_ARGUMENT;
+    struct stat st;
+    for (int i = 0; i < files->count && !force; i++) {
+        char former[40];
+        snprintf(former, sizeof(former), "rank.%d/%s", i / STREAMS, names[i % STREAMS]);
+        if (fstatat(files->dir, former, &st, AT_SYMLINK_NOFOLLOW) == 0)
+            return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                              "--output-dir %.150s: %s is there already; name another folder, or write over it with "
+                              "--force",
+                              dir, former);
     }
     for (int i = 0; i < files->count / STREAMS; i++)
         if (open_files_of(files, files->dir, i, force) < 0)
@@ -298,8 +254,17 @@ close_files(rank_files *files)
 static void
 remove_files(rank_files *files)
 {
-    for (int i = 0; i < files->count / STREAMS; i++)
-        remove_rank(files, i);
+    for (int rank = 0; rank < files->count / STREAMS; rank++) {
+        char name[24];
+        snprintf(name, sizeof(name), "rank.%d", rank);
+        int folder = openat(files->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        for (int i = 0; i < STREAMS && folder >= 0; i++)
+            if (files->fd[STREAMS * rank + i] >= 0)
+                unlinkat(folder, names[i], 0);
+        if (folder >= 0)
+            close(folder);
+        unlinkat(files->dir, name, AT_REMOVEDIR); /* one with other files in it stays */
+    }
     if (files->made)
         rmdir(files->made);
     close_files(files);
@@ -318,23 +283,6 @@ open_files(const char *dir, int ranks, int force, hoop_error *error)
         return files;
     remove_files(files);
     return NULL;
-}
-
-/* 0, or -1 with errno. */
-static int
-write_file(rank_files *files, int rank, int stream, const uint8_t *bytes, size_t n)
-{
-    int fd = files->fd[STREAMS * rank + stream - 1];
-    while (n > 0) {
-        ssize_t done = write(fd, bytes, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return -1;
-        bytes += done;
-        n -= (size_t)done;
-    }
-    return 0;
 }
 
 /* --- the owner's side --- */
@@ -378,8 +326,15 @@ void
 hp_output_rank(hp_output *output, int rank, int stream, const uint8_t *bytes, size_t n)
 {
     sink *s = sink_of(output, stream);
-    if (output->files && write_file(output->files, rank, stream, bytes, n) < 0)
-        output->broken = output->broken ? output->broken : errno;
+    for (size_t at = 0; output->files && at < n;) {
+        ssize_t done = write(output->files->fd[STREAMS * rank + stream - 1], bytes + at, n - at);
+        if (done > 0) {
+            at += (size_t)done;
+        } else if (done == 0 || errno != EINTR) {
+            output->broken = output->broken ? output->broken : errno;
+            break;
+        }
+    }
     if (n == 0 || s->broken || (output->files && !output->options.tee))
         return;
     hp_screen_feed(s->screen, writer_of(output, rank, stream), bytes, n, hp_now());

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* rank_env: see rank_env.h. OMPI_*, PMI_* and variables of other launchers are never set. */
+/*
+ * rank_env: OMPI_*, PMI_* and variables of other launchers are never set. With r ranks and u units (cores, or hyperthreads
+ * if there are more ranks than cores) rank i is bound to the units from i u / r on; if there are more ranks than units,
+ * several ranks share one. The ranks' end of a terminal cannot be read: no input ever comes there, so a read would never
+ * return.
+ */
 #include "launch/rank_env.h"
 
 #include "base/err.h"
@@ -7,10 +12,13 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 /* These belong to one job or one rank: never handed on, and removed before a rank gets its own. */
@@ -21,23 +29,18 @@ static const char *const own[] = {"HOOP_RANK",       "HOOP_SIZE", "HOOP_LOCAL_RA
 
 enum { OWN = sizeof(own) / sizeof(own[0]), PER_RANK = 10 };
 
-static int
-is_own(const char *variable)
-{
-    for (size_t i = 0; i < OWN; i++) {
-        size_t n = strlen(own[i]);
-        if (strncmp(variable, own[i], n) == 0 && variable[n] == '=')
-            return 1;
-    }
-    return 0;
-}
-
 void
 hp_rank_env_settings(hp_strings *words)
 {
-    for (char **variable = environ; *variable; variable++)
-        if (strncmp(*variable, "HOOP_", 5) == 0 && strchr(*variable, '=') && !is_own(*variable))
+    for (char **variable = environ; *variable; variable++) {
+        int is_own = 0;
+        for (size_t i = 0; i < OWN; i++) {
+            size_t n = strlen(own[i]);
+            is_own |= strncmp(*variable, own[i], n) == 0 && (*variable)[n] == '=';
+        }
+        if (strncmp(*variable, "HOOP_", 5) == 0 && strchr(*variable, '=') && !is_own)
             hp_strings_add(words, hp_xstrdup(*variable));
+    }
     hp_strings_add(
         words, hp_xasprintf("HOOPRUN_TTY=%s%s", isatty(STDOUT_FILENO) ? "1" : "", isatty(STDERR_FILENO) ? "2" : ""));
 }
@@ -79,36 +82,25 @@ hp_rank_env_adopt(const hp_spec *spec)
     setenv("PYTHONUNBUFFERED", "1", 0); /* output of Python appears at once */
 }
 
-/* PREFIX/lib or its name on this system; NULL: the library is not there. free() it. */
-static char *
-library_folder(const char *prefix)
+void
+hp_rank_env_add_library(const char *prefix)
 {
-    static const char *const places[] = {"lib", "lib64", "lib*/*"};
-    char *found = NULL;
+    static const char *const places[] = {"lib", "lib64", "lib*/*"}; /* its name differs between systems */
+    const char *before = getenv("LD_LIBRARY_PATH");
+    int found = 0;
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && !found; i++) {
         char *pattern = hp_xasprintf("%s/%s/libhoop.so*", prefix, places[i]);
         glob_t seen;
-        if (glob(pattern, GLOB_NOSORT, NULL, &seen) == 0) {
-            found = hp_xstrdup(seen.gl_pathv[0]);
-            *strrchr(found, '/') = '\0';
+        found = glob(pattern, GLOB_NOSORT, NULL, &seen) == 0;
+        if (found) {
+            int n = (int)(strrchr(seen.gl_pathv[0], '/') - seen.gl_pathv[0]), more = before && before[0];
+            char *path = hp_xasprintf("%.*s%s%s", n, seen.gl_pathv[0], more ? ":" : "", more ? before : "");
+            setenv("LD_LIBRARY_PATH", path, 1);
+            free(path);
             globfree(&seen);
         }
         free(pattern);
     }
-    return found;
-}
-
-void
-hp_rank_env_add_library(const char *prefix)
-{
-    const char *before = getenv("LD_LIBRARY_PATH");
-    char *folder = library_folder(prefix), *both;
-    if (!folder)
-        return;
-    both = before && before[0] ? hp_xasprintf("%s:%s", folder, before) : hp_xstrdup(folder);
-    setenv("LD_LIBRARY_PATH", both, 1);
-    free(both);
-    free(folder);
 }
 
 char **
@@ -179,4 +171,142 @@ hp_rank_env_find_program(hp_spec *spec)
     } else {
         free(likeness);
     }
+}
+
+/* --- its processors --- */
+
+/* Reads a number, or the first one of a list. */
+static int
+topology(int processor, const char *what, int unknown)
+{
+    char path[96];
+    FILE *file;
+    int value;
+    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/%s", processor, what);
+    file = fopen(path, "re");
+    if (!file)
+        return unknown;
+    if (fscanf(file, "%d", &value) != 1 || value < 0)
+        value = unknown;
+    fclose(file);
+    return value;
+}
+
+void
+hp_affinity_read(hp_cpu_list *cpus)
+{
+    cpu_set_t mine;
+    *cpus = (hp_cpu_list){.list = hp_xcalloc(CPU_SETSIZE, sizeof(hp_cpu))};
+    CPU_ZERO(&mine);
+    if (sched_getaffinity(0, sizeof(mine), &mine) < 0)
+        return;
+    for (int i = 0; i < CPU_SETSIZE; i++) {
+        if (!CPU_ISSET((size_t)i, &mine))
+            continue;
+        /* The first of its core's processors is unique, unlike the core's number. Linux before 5.5 has the second name. */
+        int core = topology(i, "core_cpus_list", topology(i, "thread_siblings_list", i));
+        cpus->list[cpus->count++] = (hp_cpu){topology(i, "physical_package_id", 0), core, i};
+    }
+    hp_affinity_sort(cpus);
+}
+
+static int
+by_place(const void *a, const void *b)
+{
+    const hp_cpu *x = a, *y = b;
+    if (x->package != y->package)
+        return x->package < y->package ? -1 : 1;
+    if (x->core != y->core)
+        return x->core < y->core ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+void
+hp_affinity_sort(hp_cpu_list *cpus)
+{
+    qsort(cpus->list, (size_t)cpus->count, sizeof(*cpus->list), by_place);
+}
+
+void
+hp_affinity_free(hp_cpu_list *cpus)
+{
+    free(cpus->list);
+    *cpus = (hp_cpu_list){0};
+}
+
+static int
+begins_core(const hp_cpu_list *m, int at)
+{
+    return at == 0 || m->list[at].core != m->list[at - 1].core || m->list[at].package != m->list[at - 1].package;
+}
+
+/* Where in the list the i-th rank's processors begin; the end of the list behind the last rank. */
+static int
+border(const hp_cpu_list *m, int ranks, int i)
+{
+    int cores = 0, at = 0;
+    for (int k = 0; k < m->count; k++)
+        cores += begins_core(m, k);
+    if (ranks > cores)
+        return (int)((long)i * m->count / ranks);
+    for (int before = (int)((long)i * cores / ranks); at < m->count; at++)
+        if (begins_core(m, at) && before-- == 0)
+            break;
+    return at;
+}
+
+void
+hp_affinity_of_rank(const hp_cpu_list *cpus, int ranks, int i, cpu_set_t *set)
+{
+    int at = border(cpus, ranks, i), end = border(cpus, ranks, i + 1);
+    CPU_ZERO(set);
+    if (end == at && at < cpus->count)
+        end = at + 1;
+    for (; at < end; at++)
+        CPU_SET((size_t)cpus->list[at].number, set);
+}
+
+/* --- its terminal --- */
+
+int
+hp_terminal_open(int pair[2], hp_winsize winsize)
+{
+    char name[64];
+    struct termios settings;
+    pair[1] = -1;
+    pair[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (pair[0] < 0)
+        return -1;
+    if (grantpt(pair[0]) == 0 && unlockpt(pair[0]) == 0 && (errno = ptsname_r(pair[0], name, sizeof(name))) == 0)
+        pair[1] = open(name, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    if (pair[1] >= 0 && tcgetattr(pair[1], &settings) == 0) {
+        cfmakeraw(&settings); /* no echo, no carriage returns added, no characters that mean anything */
+        if (tcsetattr(pair[1], TCSANOW, &settings) == 0) {
+            hp_terminal_resize(pair[0], winsize);
+            return 0;
+        }
+    }
+    int number = errno;
+    if (pair[1] >= 0)
+        close(pair[1]);
+    close(pair[0]);
+    errno = number;
+    return -1;
+}
+
+hp_winsize
+hp_terminal_size(int fd)
+{
+    struct winsize size = {0};
+    if (ioctl(fd, TIOCGWINSZ, &size) < 0)
+        return (hp_winsize){0};
+    return (hp_winsize){size.ws_row, size.ws_col};
+}
+
+void
+hp_terminal_resize(int fd, hp_winsize winsize)
+{
+    const struct winsize size = {.ws_row = winsize.rows, .ws_col = winsize.columns};
+    if (winsize.rows > 0 || winsize.columns > 0)
+        (void)ioctl(fd, TIOCSWINSZ, &size); /* on failure programs assume 80 columns */
 }

@@ -2,12 +2,14 @@
 /*
  * rank_exit: the end of a rank's process, in words, and why the kernel has killed it, where it tells: the out-of-memory
  * killer counts in the control group of the process (memory.events of version 2, memory.oom_control of version 1), and
- * a process under a limit of processor time (ulimit -t) has used that time.
+ * a process under a limit of processor time (ulimit -t) has used that time. And which of the ranks' ends is the cause of the
+ * others, and the report about it, for which the end of every rank's standard error is kept.
  */
 #ifndef HP_LAUNCH_RANK_EXIT_H
 #define HP_LAUNCH_RANK_EXIT_H
 
-#include <stdint.h>
+#include "base/buffer.h"
+#include "launch/output.h"
 
 typedef enum hp_exit_cause { HP_EXIT_UNKNOWN, HP_EXIT_MEMORY, HP_EXIT_CPU_TIME } hp_exit_cause;
 
@@ -40,5 +42,54 @@ hp_exit_cause hp_exit_cause_of(hp_exit_watch *watch, int status);
 
 /* How many processes of a control group were killed for memory. /proc/self/cgroup and /sys/fs/cgroup, but for tests. */
 uint64_t hp_exit_oom_kills(const char *groups, const char *root);
+
+/* --- which end is the cause --- */
+
+typedef struct hp_failure_rank {
+    int running;
+    hp_rank_exit end; /* .status 0: it has not failed */
+    uint64_t shown;   /* hp_output_shown after its last standard error */
+    hp_buffer tail;   /* the end of its standard error */
+} hp_failure_rank;
+
+typedef struct hp_failure {
+    hp_failure_rank *rank; /* by rank */
+    int size, running;
+    hp_rank_exit first; /* of the rank that failed first; .rank is -1: none has */
+    char *ring;         /* why the ring failed, in the rendezvous server's words; NULL: it has not */
+    char *split;        /* which ring: 'split 1 colour 0 "dp"', whose ranks have other numbers; NULL: the job's */
+    int ring_worked;    /* the ring was up and failed in an operation */
+    int ring_rank;      /* whom the sentence is about, as the job's ring numbers it; -1: nobody, or it is a split's */
+    int ring_lost;      /* the ring has lost this rank, */
+    uint32_t ring_pid;  /* which is this process; 0: unknown */
+    int ring_judged;    /* the server judged by the ranks' calls: its sentence names the culprit and stays */
+    int reported;
+} hp_failure;
+
+void hp_failure_open(hp_failure *failure, int size);
+void hp_failure_started(hp_failure *failure, int rank);
+
+/* Bytes of a rank's standard error. shown: hp_output_shown after them. */
+void hp_failure_stderr(hp_failure *failure, int rank, const uint8_t *bytes, size_t n, uint64_t shown);
+
+/*
+ * A ring failed. If several communicators fail, the first sentence that blames a rank for a late or a different call
+ * stays. A rank that vanishes or aborts after another failure is a consequence. Otherwise the last sentence counts.
+ * One that several rings share is about the job's ring, if that is among them. split: which ring; NULL: the job's.
+ * pid: the process of cause->rank, which a split numbers in its own way; 0: unknown.
+ */
+void hp_failure_ring_failed(hp_failure *failure, const char *split, const hoop_error *cause, uint32_t pid);
+
+/* 1 if this rank is the first that failed. Others may fail at the same moment, so report a moment later. */
+int hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended);
+
+/*
+ * Reports the failure that caused the others, and makes it the first, once. That is the one of the rank that the ring has
+ * lost, if its end is known, because a rank that fails for this reason may end before it; else the first one. The report
+ * is the sentence, the rank's last lines if they are not on the screen (hidden: they went to a file), and why the ring failed. The reason comes last because the rank
+ * that exits first is often not to blame; it is left out where it only repeats what the rank itself said while joining.
+ */
+void hp_failure_report(hp_failure *failure, hp_output *output, int hidden);
+void hp_failure_close(hp_failure *failure);
 
 #endif

@@ -8,11 +8,9 @@
 
 #include "base/clock.h"
 #include "flight/collection.h"
-#include "launch/affinity.h"
 #include "launch/rank_env.h"
 #include "launch/spawn.h"
-#include "launch/terminal.h"
-#include "launch/write_queue.h"
+#include "launch/streams.h"
 #include "launch/xalloc.h"
 
 #include <errno.h>
@@ -303,16 +301,6 @@ hp_ranks_reap(hp_ranks *ranks)
 
 /* --- starting --- */
 
-/* The secret opened once more, read-only, with a file position of its own, which ranks must not share. */
-static int
-own_secret(int secret_fd)
-{
-    char path[40];
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", secret_fd);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? fcntl(secret_fd, F_DUPFD_CLOEXEC, 0) : fd;
-}
-
 /* Our ends of the pipes become streams; the rank's ends are closed. */
 static int
 keep_pipes(hp_ranks *ranks, local_rank *r, hp_spawn_pipes *p)
@@ -331,50 +319,33 @@ keep_pipes(hp_ranks *ranks, local_rank *r, hp_spawn_pipes *p)
 }
 
 static int
-terminals_work(void)
-{
-    int pair[2];
-    if (hp_terminal_open(pair, (hp_winsize){0}) < 0)
-        return 0;
-    close(pair[0]);
-    close(pair[1]);
-    return 1;
-}
-
-/* Replaces the pipe for standard output by a terminal, if one can be opened. */
-static int
-open_channels(const hp_ranks *ranks, int rank, hp_spawn_pipes *p)
-{
-    const hp_agent_options *options = &ranks->spec->options;
-    int pair[2];
-    if (hp_spawn_pipes_open(p, rank == 0) < 0)
-        return -1;
-    if (options->pty == HP_PTY_NEVER || hp_terminal_open(pair, ranks->spec->winsize) < 0)
-        return 0;
-    close(p->out[0]);
-    close(p->out[1]);
-    memcpy(p->out, pair, sizeof(pair));
-    return 0;
-}
-
-static int
 start_rank(hp_ranks *ranks, int i, int secret_fd, const char *also_dir, hp_spawn_step *step)
 {
     local_rank *r = &ranks->rank[i];
     hp_spawn spawn = {.argv = ranks->spec->argv.item, .also_dir = also_dir, .session = 1, .death_signal = SIGKILL};
     cpu_set_t cpus;
-    char **env;
+    char **env, secret[40];
+    int pair[2]; /* a terminal in place of the pipe for standard output, if one can be opened */
     hp_spawn_pipes p;
     *r = (local_rank){.number = ranks->spec->rank[i], .out.fd = -1, .err.fd = -1};
     *step = HP_SPAWN_FORK;
-    if (open_channels(ranks, r->number, &p) < 0)
+    if (hp_spawn_pipes_open(&p, r->number == 0) < 0)
         return -1;
+    if (ranks->spec->options.pty != HP_PTY_NEVER && hp_terminal_open(pair, ranks->spec->winsize) == 0) {
+        close(p.out[0]);
+        close(p.out[1]);
+        memcpy(p.out, pair, sizeof(pair));
+    }
     env = hp_rank_env_new(ranks->spec, i, SECRET_FD);
     spawn.environ = env;
     spawn.fd[0] = p.in[0];
     spawn.fd[1] = p.out[1];
     spawn.fd[2] = p.err[1];
-    spawn.fd[3] = own_secret(secret_fd);
+    /* The secret once more, read-only, with a file position of its own, which ranks must not share. */
+    snprintf(secret, sizeof(secret), "/proc/self/fd/%d", secret_fd);
+    spawn.fd[3] = open(secret, O_RDONLY | O_CLOEXEC);
+    if (spawn.fd[3] < 0)
+        spawn.fd[3] = fcntl(secret_fd, F_DUPFD_CLOEXEC, 0);
     if (ranks->spec->options.bind) {
         hp_affinity_of_rank(&ranks->cpus, ranks->spec->local_size, ranks->spec->local_first + i, &cpus);
         spawn.affinity = CPU_COUNT(&cpus) > 0 ? &cpus : NULL; /* NULL: the processors are unknown */
@@ -414,6 +385,7 @@ static int
 prepare(const hp_spec *spec, hp_start_error *e)
 {
     struct stat st;
+    int pair[2];
     if (spec->prefix && (stat(spec->prefix, &st) < 0 || !S_ISDIR(st.st_mode)))
         hp_start_error_say(e, 2, "--prefix %.300s: there is no such folder; name the one where hoop is installed",
                            spec->prefix);
@@ -421,11 +393,13 @@ prepare(const hp_spec *spec, hp_start_error *e)
         hp_start_error_say(e, 1, "cannot change into the folder %.300s%s: %s; create it there, or name another with %s",
                            spec->dir, spec->dir_required ? "" : ", in which hooprun was started", strerror(errno),
                            spec->dir_required ? "--wdir" : "--wdir DIR");
-    else if (spec->options.pty == HP_PTY_ALWAYS && !terminals_work())
+    else if (spec->options.pty != HP_PTY_ALWAYS)
+        return 1;
+    else if (hp_terminal_open(pair, (hp_winsize){0}) < 0)
         hp_start_error_say(e, 1, "cannot make a pseudo-terminal for each rank: %s; with --pty=never ranks need none",
                            strerror(errno));
     else
-        return 1;
+        return close(pair[0]) == 0 && close(pair[1]) == 0;
     return 0;
 }
 
@@ -453,7 +427,7 @@ hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir
         hp_affinity_read(&ranks->cpus);
     for (; ranks->count < spec->ranks; ranks->count++)
         if (start_rank(ranks, ranks->count, secret_fd, also_dir, &step) < 0) {
-            hp_start_error_program(start_error, spec, step);
+            hp_start_error_program(start_error, spec->argv.item[0], spec->world, step);
             ranks->count++;
             undo(ranks);
             return NULL;

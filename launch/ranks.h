@@ -6,8 +6,9 @@
 #ifndef HP_LAUNCH_RANKS_H
 #define HP_LAUNCH_RANKS_H
 
+#include "launch/agent_msg.h"
 #include "launch/rank_exit.h"
-#include "launch/start_error.h"
+#include "launch/spawn.h"
 #include "net/loop.h"
 
 typedef struct hp_ranks hp_ranks;

@@ -9,15 +9,10 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "launch/failure.h"
-#include "launch/host.h"
-#include "launch/inspection.h"
-#include "launch/job_server.h"
+#include "launch/rank_env.h"
 #include "launch/recorders.h"
-#include "launch/signals.h"
 #include "launch/silence.h"
-#include "launch/stdin.h"
-#include "launch/terminal.h"
+#include "launch/streams.h"
 #include "launch/xalloc.h"
 
 #include <errno.h>
@@ -50,7 +45,7 @@ typedef struct hp_run {
     hp_stdin *in; /* NULL: standard input was the hostfile */
     hp_failure failure;
     hp_signals signals;
-    hp_inspection inspection;
+    hp_recorders recorders;
     hp_silence silence;
     hp_timer *time_limit, *kill_limit, *failure_delay;
     int label;  /* lines have their rank's label */
@@ -80,7 +75,7 @@ finish(hp_run *run)
     hp_output_all_ended(run->output);
     hp_job_server_summarize(&run->server, run->status == 0);
     if (run->status != 0 && !run->by_signal)
-        hp_recorders_report(&run->hosts.recorders, run->options->flight_dir, run->server.id, run->output);
+        hp_recorders_report(&run->recorders);
     hp_silence_report(&run->silence);
     if (hp_output_backlog(run->output) == 0 || run->stop_now) {
         run->phase = FINISHED;
@@ -99,7 +94,7 @@ stop(hp_run *run, int status, uint64_t grace)
     if (run->phase != STOPPING)
         run->status = status;
     run->phase = STOPPING;
-    hp_inspection_cancel(&run->inspection);
+    hp_recorders_cancel(&run->recorders);
     hp_timer_set(run->time_limit, HP_NEVER);
     hp_silence_end(&run->silence);
     hp_timer_set(run->kill_limit, grace + LAST_RESORT);
@@ -129,7 +124,7 @@ time_limit_reached(void *arg)
     hp_run *run = arg;
     hp_diag(run->output, "the time limit of %g s is reached; stopping %d rank%s",
             (double)run->options->timeout / (double)HP_SEC, run->failure.running, plural(run->failure.running));
-    hp_inspection_table(&run->server, run->output, HP_INSPECTION_ALL);
+    hp_job_server_table(&run->server, run->output, HP_TABLE_ALL);
     stop(run, 124, GRACE);
 }
 
@@ -306,10 +301,10 @@ server_sums_up(void *arg, const char *line)
 }
 
 static void
-ring_failed(void *arg, const char *split, const hoop_error *cause)
+ring_failed(void *arg, const char *split, const hoop_error *cause, uint32_t pid)
 {
     hp_run *run = arg;
-    hp_failure_ring_failed(&run->failure, split, cause);
+    hp_failure_ring_failed(&run->failure, split, cause, pid);
     if (!split)
         hp_silence_ring_failed(&run->silence, cause->rank);
 }
@@ -417,7 +412,7 @@ static void
 looked(void *arg)
 {
     hp_run *run = arg;
-    hp_inspection_answered(&run->inspection);
+    hp_recorders_answered(&run->recorders);
 }
 
 /* --- signals --- */
@@ -436,8 +431,8 @@ interrupted(hp_run *run, int number)
     if (run->phase != STOPPING) {
         hp_diag(run->output, "%s; stopping %d rank%s (once more: kill at once)", name, run->failure.running,
                 plural(run->failure.running));
-        if (hp_inspection_is_stalled(&run->server))
-            hp_inspection_table(&run->server, run->output, HP_INSPECTION_SHORT);
+        if (run->server.server && hp_server_stalled(run->server.server) >= HP_SEC)
+            hp_job_server_table(&run->server, run->output, HP_TABLE_SHORT);
     }
     stop(run, 128 + number, GRACE);
 }
@@ -475,7 +470,10 @@ signalled(void *arg, int number)
     case SIGCHLD: hp_hosts_reap(&run->hosts); break;
     case SIGUSR1:
     case SIGUSR2: forward(run, number); break;
-    case SIGQUIT: hp_inspection_begin(&run->inspection); break;
+    case SIGQUIT:
+        hp_job_server_table(&run->server, run->output, HP_TABLE_ALL);
+        hp_recorders_ask(&run->recorders);
+        break;
     case SIGTSTP: sleep_until_continued(run); break;
     case SIGWINCH: hp_hosts_resize(&run->hosts, size_for_ranks(run)); break;
     case SIGCONT:
@@ -531,7 +529,7 @@ open_run(hp_run *run, hoop_error *error)
     if (!run->options->stdin_used)
         run->in = hp_stdin_new(run->loop, STDIN_FILENO, &in);
     run->output = open_output(run, error);
-    hp_inspection_open(&run->inspection, run->loop, &run->hosts, &run->server, run->output);
+    hp_recorders_open(&run->recorders, run->loop, &run->hosts, &run->server, run->output);
     hp_silence_open(&run->silence, run->loop, &run->hosts, run->output, hosts_given_up, run);
     return run->output ? hp_job_server_open(&run->server, run->options, run->mapping, error) : error->code;
 }
@@ -539,7 +537,7 @@ open_run(hp_run *run, hoop_error *error)
 static void
 close_run(hp_run *run)
 {
-    hp_inspection_close(&run->inspection);
+    hp_recorders_close(&run->recorders);
     hp_silence_close(&run->silence);
     hp_hosts_close(&run->hosts);
     hp_failure_close(&run->failure);

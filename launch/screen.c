@@ -42,24 +42,17 @@ put(hp_screen *s, const uint8_t *bytes, size_t n)
     hp_xbuffer_add(s->options.out, bytes, n);
 }
 
-/* Where the cursor's line is cut next: behind a newline, and on a terminal behind a carriage return. */
-static size_t
-stretch(const hp_screen *s, const uint8_t *bytes, size_t n)
-{
-    const uint8_t *newline = memchr(bytes, '\n', n), *back = NULL;
-    size_t line = newline ? (size_t)(newline - bytes) + 1 : n;
-    if (s->options.live)
-        back = memchr(bytes, '\r', line);
-    return back ? (size_t)(back - bytes) + 1 : line;
-}
-
 /* Continues the open line of that writer, or begins one. */
 static void
 put_lines(hp_screen *s, int number, const uint8_t *bytes, size_t n)
 {
     while (n > 0) {
-        size_t part = stretch(s, bytes, n);
+        /* The cursor's line is cut behind a newline, and on a terminal behind a carriage return. */
+        const uint8_t *newline = memchr(bytes, '\n', n), *back = NULL;
+        size_t part = newline ? (size_t)(newline - bytes) + 1 : n;
         char label[16];
+        if (s->options.live && (back = memchr(bytes, '\r', part)))
+            part = (size_t)(back - bytes) + 1;
         if (s->labels && (s->open == NO_WRITER || (s->returned && bytes[0] != '\n' && bytes[0] != '\r')))
             put(s, (uint8_t *)label, (size_t)snprintf(label, sizeof(label), "[%d] ", number / s->options.per_label));
         put(s, bytes, part);
@@ -119,23 +112,18 @@ wait(writer *w, uint64_t since)
     w->since = since;
 }
 
-static int
-rest_is_newline(const uint8_t *bytes, size_t n)
-{
-    return n > 0 && bytes[n - 1] == '\n' && (n == 1 || (n == 2 && bytes[0] == '\r'));
-}
-
 /* Takes whole lines, a piece of a very long one, or the rest of a writer that ends. */
 static void
 emit(writer *w, const uint8_t *bytes, size_t n)
 {
     hp_screen *s = w->screen;
     int number = number_of(w);
-    size_t skip = w->shown < n ? w->shown : n;
+    size_t skip = w->shown < n ? w->shown : n, rest = n - skip;
+    int ends = (rest == 1 || (rest == 2 && bytes[skip] == '\r')) && bytes[n - 1] == '\n'; /* of its line, no more */
     if (bytes[n - 1] == '\n' && s->bar == number)
         s->bar = NO_WRITER;
     w->shown = 0;
-    if (s->options.live && skip > 0 && s->open != number && rest_is_newline(bytes + skip, n - skip))
+    if (s->options.live && skip > 0 && s->open != number && ends)
         return; /* another writer's line has ended this one already */
     if (s->open == number) {
         put_lines(s, number, bytes + skip, n - skip);
@@ -146,18 +134,6 @@ emit(writer *w, const uint8_t *bytes, size_t n)
         put_last_states(s, number, bytes + skip, n - skip);
     else
         put_lines(s, number, bytes + skip, n - skip);
-}
-
-/* Shows an unfinished line, or its continuation. */
-static void
-show(writer *w)
-{
-    size_t size = hp_buffer_size(&w->held);
-    const uint8_t *rest = hp_buffer_first(&w->held) + w->shown;
-    size_t skip = w->screen->open == number_of(w) ? 0 : last_state(rest, size - w->shown);
-    put_lines(w->screen, number_of(w), rest + skip, size - w->shown - skip);
-    w->shown = size;
-    wait(w, 0);
 }
 
 /* Whether the writer's unfinished line may be shown now. */
@@ -186,7 +162,12 @@ look(writer *w, uint64_t now)
     if (may_show(w, now)) {
         if (memchr(hp_buffer_first(&w->held), '\r', hp_buffer_size(&w->held)))
             s->bar = number_of(w);
-        show(w);
+        const uint8_t *rest = hp_buffer_first(&w->held) + w->shown;
+        size_t left = hp_buffer_size(&w->held) - w->shown;
+        size_t skip = s->open == number_of(w) ? 0 : last_state(rest, left);
+        put_lines(s, number_of(w), rest + skip, left - skip);
+        w->shown += left;
+        wait(w, 0);
     }
     /* A bar that is not shown keeps its last state only. */
     size_t old = last_state(hp_buffer_first(&w->held), hp_buffer_size(&w->held));

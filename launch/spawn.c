@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * spawn: fork, tidy up, exec. The child reports an error through a pipe that a successful exec closes, so the parent
- * knows at once. It knows nothing of ranks, agents or hosts.
+ * knows at once. It knows nothing of agents or hosts. The sentence about a program that was not started looks at its file again, for the
+ * common mistakes.
  *
  * Descendants: one pass over /proc makes a list of (process, parent); repeated passes over the list mark them. The next call
  * of hp_proctree_signal finds a process that is born meanwhile.
@@ -17,12 +18,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -238,6 +241,156 @@ hp_spawn_own_path(char path[PATH_MAX])
         path[0] = '\0';
 }
 
+/* --- why a program was not started --- */
+
+enum { NOT_RUN = 126, NOT_THERE = 127, PATH_SHOWN = 400 };
+
+void
+hp_start_error_say(hp_start_error *e, int status, const char *format, ...)
+{
+    va_list ap;
+    e->status = status;
+    va_start(ap, format);
+    vsnprintf(e->text, sizeof(e->text), format, ap);
+    va_end(ap);
+}
+
+/* The interpreter that a script's first line names, with a carriage return if it ends with one; 0: it is no script. */
+static int
+read_interpreter(const char *program, char *out, size_t size)
+{
+    char line[256];
+    int fd = open(program, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+    if (fd >= 0)
+        close(fd);
+    line[n > 0 ? n : 0] = '\0';
+    if (strncmp(line, "#!", 2) != 0)
+        return 0;
+    const char *begin = line + 2 + strspn(line + 2, " \t");
+    snprintf(out, size, "%.*s", (int)strcspn(begin, " \t\n"), begin);
+    return 1;
+}
+
+/* The program is there, but the kernel did not find what it runs it with. */
+static void
+say_no_interpreter(hp_start_error *e, const char *program)
+{
+    char interpreter[160];
+    if (!read_interpreter(program, interpreter, sizeof(interpreter))) {
+        hp_start_error_say(e, NOT_THERE, "cannot run %.160s: its loader does not exist", program);
+        return;
+    }
+    char *end = strchr(interpreter, '\r');
+    if (end)
+        *end = '\0';
+    if (end)
+        hp_start_error_say(
+            e, NOT_THERE,
+            "cannot run %.160s: its first line names %s with a carriage return behind it; end its lines as Unix does: "
+            "sed -i 's/\\r$//' %.160s",
+            program, interpreter, program);
+    else
+        hp_start_error_say(e, NOT_THERE,
+                           "cannot run %.160s: the interpreter that its first line names, %s, does not exist", program,
+                           interpreter);
+}
+
+static void
+say_not_there(hp_start_error *e, const char *program)
+{
+    char here[256], shown[PATH_SHOWN];
+    const char *path = getenv("PATH");
+    if (!getcwd(here, sizeof(here)))
+        here[0] = '\0';
+    if (snprintf(shown, sizeof(shown), "%s", path ? path : "not set") >= PATH_SHOWN) { /* its first folders */
+        shown[PATH_SHOWN - 4] = '\0';
+        char *end = strrchr(shown, ':');
+        snprintf(end ? end + 1 : shown, 4, "...");
+    }
+    if (!strchr(program, '/'))
+        hp_start_error_say(e, NOT_THERE,
+                           "there is no program %.100s in PATH (%s); write ./%.60s if it is in the current folder",
+                           program, shown, program);
+    else if (access(program, F_OK) == 0)
+        say_no_interpreter(e, program);
+    else
+        hp_start_error_say(
+            e, NOT_THERE,
+            "there is no program %.160s (in the folder %.120s); copy it there, or name the folder with --wdir", program,
+            here);
+}
+
+/* What hoop-bench calls what this program of nccl-tests measures; NULL: it is none of them. */
+static const char *
+measured_by(const char *program)
+{
+    static const char *const known[][2] = {{"all_reduce_perf", "allreduce"}, {"reduce_scatter_perf", "reduce_scatter"},
+                                           {"all_gather_perf", "allgather"}, {"broadcast_perf", "broadcast"},
+                                           {"reduce_perf", "reduce"},        {"gather_perf", "gather"},
+                                           {"scatter_perf", "scatter"},      {"alltoall_perf", "alltoall"},
+                                           {"sendrecv_perf", "sendrecv"}};
+    const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strcmp(name, known[i][0]) == 0)
+            return known[i][1];
+    return NULL;
+}
+
+/* The kernel knows neither its format nor an interpreter for it. */
+static void
+say_no_format(hp_start_error *e, const char *program, int ranks)
+{
+    int fd = open(program, O_RDONLY | O_CLOEXEC);
+    char magic[4] = "";
+    ssize_t n = fd < 0 ? -1 : read(fd, magic, sizeof(magic));
+    if (fd >= 0)
+        close(fd);
+    if (n == 0)
+        hp_start_error_say(e, NOT_RUN, "cannot run %.160s: it is empty", program);
+    else if (n == (ssize_t)sizeof(magic) && memcmp(magic, "\177ELF", sizeof(magic)) == 0)
+        hp_start_error_say(e, NOT_RUN, "cannot run %.160s: it was made for another kind of machine", program);
+    else
+        hp_start_error_say(
+            e, NOT_RUN,
+            "cannot run %.160s: if it is a script, its first line must name its interpreter, as #!/bin/sh does; or "
+            "write hooprun -n %d sh %.160s",
+            program, ranks, program);
+}
+
+void
+hp_start_error_program(hp_start_error *e, const char *program, int ranks, hp_spawn_step step)
+{
+    int number = errno;
+    size_t n = strlen(program);
+    struct stat status = {0};
+    int is_python = n > 3 && strcmp(program + n - 3, ".py") == 0;
+    if (number == ENOENT) /* it was looked for in PATH */
+        is_python = is_python && !strchr(program, '/') && access(program, F_OK) == 0;
+    else
+        is_python = is_python && (number == ENOEXEC || number == EACCES);
+    if (step != HP_SPAWN_EXEC)
+        hp_start_error_say(e, 1, "cannot start a process: %s", strerror(number));
+    else if (is_python)
+        hp_start_error_say(e, number == ENOENT ? NOT_THERE : NOT_RUN,
+                           "%.160s is not a program by itself; write hooprun -n %d python3 %.160s", program, ranks,
+                           program);
+    else if (number == ENOENT && measured_by(program))
+        hp_start_error_say(e, NOT_THERE,
+                           "there is no program %.160s; to measure with hoop, write hooprun -n %d hoop-bench --coll %s",
+                           program, ranks, measured_by(program));
+    else if (number == ENOENT)
+        say_not_there(e, program);
+    else if (number == ENOEXEC)
+        say_no_format(e, program, ranks);
+    else
+        hp_start_error_say(e, NOT_RUN, "cannot run %.160s: %s%s", program, strerror(number),
+                           number != EACCES || stat(program, &status) < 0 ? ""
+                           : S_ISDIR(status.st_mode)                      ? " (it is a folder)"
+                           : status.st_mode & 0111                        ? ""
+                                                                          : " (chmod +x makes a file a program)");
+}
+
 /* --- descendants --- */
 
 /* How often a tree is looked at, a millisecond apart, until all of it is stopped: a process in the kernel may take long. */
@@ -341,21 +494,6 @@ hp_proctree_signal(pid_t ancestor, int signal)
     return found;
 }
 
-/* Reads the tree anew and stops what runs; returns how many processes ran. One that may not be signalled does not count. */
-static int
-stop_tree(table *all, pid_t root)
-{
-    int running = 0;
-    all->count = 0;
-    read_table(all);
-    mark(all, root);
-    for (size_t i = 0; i < all->count; i++) {
-        process *p = &all->list[i];
-        running += (p->marked || p->pid == root) && !p->stopped && kill(p->pid, SIGSTOP) == 0;
-    }
-    return running;
-}
-
 /* A pass that finds nothing running may have missed a child born during the pass, before its parent stopped: the second
  * such pass in a row has not. */
 void
@@ -364,7 +502,15 @@ hp_proctree_end(pid_t root)
     table all = {0};
     kill(root, SIGSTOP);
     for (int look = 0, still = 0; look < LOOKS && still < 2; look++) {
-        still = stop_tree(&all, root) > 0 ? 0 : still + 1;
+        int running = 0; /* one that may not be signalled does not count */
+        all.count = 0;
+        read_table(&all);
+        mark(&all, root);
+        for (size_t i = 0; i < all.count; i++) {
+            process *p = &all.list[i];
+            running += (p->marked || p->pid == root) && !p->stopped && kill(p->pid, SIGSTOP) == 0;
+        }
+        still = running > 0 ? 0 : still + 1;
         if (still == 0)
             usleep(1000);
     }

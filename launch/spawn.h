@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * spawn: starts a program with exactly the descriptors, signals and environment it should have: 0, 1, 2, at most one
- * more as 3, and no others; signals at their defaults. It tells why a program cannot be started. And ends processes with
+ * more as 3, and no others; signals at their defaults. It tells why a program cannot be started, in a sentence that says what to do about it. And it ends processes with
  * all that they have started, as /proc shows them. An agent adopts the orphans of its ranks (PR_SET_CHILD_SUBREAPER), so all
  * that a rank has started is among the agent's descendants.
  */
@@ -35,6 +35,17 @@ void hp_spawn_pipes_close(hp_spawn_pipes *pipes);
 
 /* The process id, or -1 with errno and *step: what could not be done. */
 pid_t hp_spawn_start(const hp_spawn *spawn, hp_spawn_step *step);
+
+/* Why the ranks of a host could not be started. */
+typedef struct hp_start_error {
+    int status; /* exit status for the whole job: 126, 127, 1 or 2 */
+    char text[1200];
+} hp_start_error;
+
+void hp_start_error_say(hp_start_error *e, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The program of so many ranks was not started. Called with the errno of the failure, in their folder and with their PATH. */
+void hp_start_error_program(hp_start_error *e, const char *program, int ranks, hp_spawn_step step);
 
 /* Raises this process's limit of open descriptors to the most; the programs it starts get the old limit. */
 void hp_spawn_many_files(void);

@@ -85,3 +85,35 @@ hp_xbuffer_add(hp_buffer *buffer, const void *data, size_t n)
     if (hp_buffer_add(buffer, data, n) < 0)
         hp_xcheck(NULL);
 }
+
+void
+hp_strings_add(hp_strings *strings, char *word)
+{
+    strings->item = hp_xgrow(strings->item, &strings->room, strings->count + 2, sizeof(*strings->item));
+    strings->item[strings->count++] = word;
+    strings->item[strings->count] = NULL;
+}
+
+void
+hp_strings_free(hp_strings *strings)
+{
+    for (size_t i = 0; i < strings->count; i++)
+        free(strings->item[i]);
+    free(strings->item);
+    *strings = (hp_strings){0};
+}
+
+char *
+hp_strings_join(char *const *item, size_t most)
+{
+    hp_buffer line = {0};
+    for (size_t i = 0; i < most && item[i]; i++) {
+        if (i > 0)
+            hp_xbuffer_add(&line, " ", 1);
+        hp_xbuffer_add(&line, item[i], strlen(item[i]));
+    }
+    hp_xbuffer_add(&line, "", 1);
+    char *text = hp_xstrdup((const char *)hp_buffer_first(&line));
+    hp_buffer_free(&line);
+    return text;
+}

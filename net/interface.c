@@ -20,6 +20,7 @@ enum kind { ORDINARY, LINK_LOCAL, BRIDGE, LOOPBACK, DOWN };
 
 /* HOOP_SOCKET_IFNAME, parsed as far as needed. */
 struct wish {
+    const char *option; /* in front of it in errors */
     int given, exclude, exact;
     const char *list; /* what follows ^ and = */
 };
@@ -130,9 +131,9 @@ list_fits(const struct wish *wish, const struct ifaddrs *entry, const hp_addr *a
 }
 
 static hoop_result
-read_wish(struct wish *wish, const char *wanted, hoop_error *error)
+read_wish(struct wish *wish, const char *option, const char *wanted, hoop_error *error)
 {
-    *wish = (struct wish){.given = wanted && *wanted, .list = wanted ? wanted : ""};
+    *wish = (struct wish){.option = option, .given = wanted && *wanted, .list = wanted ? wanted : ""};
     wish->exclude = *wish->list == '^';
     wish->list += wish->exclude;
     wish->exact = *wish->list == '=';
@@ -142,9 +143,9 @@ read_wish(struct wish *wish, const char *wanted, hoop_error *error)
         int wrong = memchr(item, '/', length) && in_subnet(NULL, item, length) < 0;
         if (wrong || *item == '^' || *item == '=')
             return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                              "HOOP_SOCKET_IFNAME=%.80s: \"%.*s\" is neither an interface name nor a network. Write "
+                              "%s%.80s: \"%.*s\" is neither an interface name nor a network. Write "
                               "eth,ib or =eth0 or ^docker,lo or 10.0.0.0/8; write ^ and = once, in front",
-                              wanted, (int)(length < 40 ? length : 40), item);
+                              option, wanted, (int)(length < 40 ? length : 40), item);
         item += length + (item[length] == ',');
     }
     return HOOP_SUCCESS;
@@ -212,9 +213,8 @@ nothing_fits(const struct search *s, const struct ifaddrs *all, const char *want
             append(list, sizeof(list), "%s%s (%s)%s", list[0] ? ", " : "", entry->ifa_name, hp_addr_host(&addr, host),
                    kind_of(entry, &addr) == DOWN ? " down" : "");
     if (s->wish.given)
-        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                          "HOOP_SOCKET_IFNAME=%.60s leaves no interface; this machine has %s", wanted,
-                          list[0] ? list : "none");
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s%.60s leaves no interface; this machine has %s",
+                          s->wish.option, wanted, list[0] ? list : "none");
     return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                       "no interface leads to the server; this machine has %s. HOOP_SOCKET_IFNAME names one",
                       list[0] ? list : "none");
@@ -231,15 +231,15 @@ list_all(struct ifaddrs **all)
     return failed;
 }
 
-hoop_result
-hp_interface_choose(hp_addr *addr, const char *wanted, const hp_addr *server, char name[32], char *why, size_t why_size,
-                    hoop_error *error)
+static hoop_result
+choose_interface(const char *option, hp_addr *addr, const char *wanted, const hp_addr *server, char name[32], char *why,
+                 size_t why_size, hoop_error *error)
 {
     struct search s = {.best_score = UNFIT};
     hp_addr home = {.u.v4 = {.sin_family = AF_INET}, .length = sizeof(home.u.v4)};
     home.u.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     memset(addr, 0, sizeof(*addr));
-    hoop_result result = read_wish(&s.wish, wanted, error);
+    hoop_result result = read_wish(&s.wish, option, wanted, error);
     if (result != HOOP_SUCCESS)
         return result;
     const hp_addr *to = server ? server : s.wish.given ? NULL : &home;
@@ -269,6 +269,19 @@ hp_interface_choose(hp_addr *addr, const char *wanted, const hp_addr *server, ch
     }
     freeifaddrs(all);
     return result;
+}
+
+hoop_result
+hp_interface_choose(hp_addr *addr, const char *wanted, const hp_addr *server, char name[32], char *why, size_t why_size,
+                    hoop_error *error)
+{
+    return choose_interface("HOOP_SOCKET_IFNAME=", addr, wanted, server, name, why, why_size, error);
+}
+
+hoop_result
+hp_interface_choose_as(const char *option, hp_addr *addr, const char *wanted, hoop_error *error)
+{
+    return choose_interface(option, addr, wanted, NULL, NULL, NULL, 0, error);
 }
 
 /* --- other addresses --- */

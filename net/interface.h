@@ -14,6 +14,8 @@
  */
 hoop_result hp_interface_choose(hp_addr *addr, const char *wanted, const hp_addr *server, char name[32], char *why,
                                 size_t why_size, hoop_error *error);
+/* The same for an option of the same grammar. option: what errors have in front of `wanted`, as "--interface ". */
+hoop_result hp_interface_choose_as(const char *option, hp_addr *addr, const char *wanted, hoop_error *error);
 
 enum { HP_OTHERS = 3 };
 

@@ -7,73 +7,37 @@
 
 /* --- collectives --- */
 
-static hoop_result
-run_allreduce(const perf_call *c)
-{
-    return hoop_allreduce(c->send, c->recv, c->count, c->dtype, c->op, c->comm);
-}
+enum {
+    ALLREDUCE,
+    REDUCE_SCATTER,
+    ALLGATHER,
+    BROADCAST,
+    REDUCE,
+    GATHER,
+    SCATTER,
+    ALLTOALL,
+    REDUCE_SCATTERV,
+    ALLGATHERV,
+    ALLTOALLV,
+    SENDRECV,
+    BARRIER
+};
 
-static hoop_result
-run_reduce_scatter(const perf_call *c)
-{
-    return hoop_reduce_scatter(c->send, c->recv, c->count, c->dtype, c->op, c->comm);
-}
-
-static hoop_result
-run_allgather(const perf_call *c)
-{
-    return hoop_allgather(c->send, c->recv, c->count, c->dtype, c->comm);
-}
-
-static hoop_result
-run_broadcast(const perf_call *c)
-{
-    return hoop_broadcast(c->send, c->recv, c->count, c->dtype, c->root, c->comm);
-}
-
-static hoop_result
-run_reduce(const perf_call *c)
-{
-    return hoop_reduce(c->send, c->recv, c->count, c->dtype, c->op, c->root, c->comm);
-}
-
-static hoop_result
-run_gather(const perf_call *c)
-{
-    return hoop_gather(c->send, c->recv, c->count, c->dtype, c->root, c->comm);
-}
-
-static hoop_result
-run_scatter(const perf_call *c)
-{
-    return hoop_scatter(c->send, c->recv, c->count, c->dtype, c->root, c->comm);
-}
-
-static hoop_result
-run_alltoall(const perf_call *c)
-{
-    return hoop_alltoall(c->send, c->recv, c->count, c->dtype, c->comm);
-}
-
-static hoop_result
-run_allgatherv(const perf_call *c)
-{
-    size_t own = c->counts[hoop_comm_rank(c->comm)];
-    return hoop_allgatherv(c->send, c->recv, own, c->counts, NULL, c->dtype, c->comm);
-}
-
-static hoop_result
-run_reduce_scatterv(const perf_call *c)
-{
-    return hoop_reduce_scatterv(c->send, c->recv, c->counts, NULL, c->dtype, c->op, c->comm);
-}
-
-/* Equal blocks. */
-static hoop_result
-run_alltoallv(const perf_call *c)
-{
-    return hoop_alltoallv(c->send, c->recv, c->counts, NULL, c->counts, NULL, c->dtype, c->comm);
-}
+static const perf_coll colls[PERF_COLLS] = {
+    [ALLREDUCE] = {"allreduce", 1, 0, PERF_ONE, PERF_ONE, 2, 0, 0},
+    [REDUCE_SCATTER] = {"reduce_scatter", 1, 0, PERF_MANY, PERF_ONE, 1, 0, 0},
+    [ALLGATHER] = {"allgather", 0, 0, PERF_ONE, PERF_MANY, 1, 0, 0},
+    [BROADCAST] = {"broadcast", 0, 1, PERF_ONE, PERF_ONE, 0, 0, 0},
+    [REDUCE] = {"reduce", 1, 1, PERF_ONE, PERF_ONE, 0, 0, 0},
+    [GATHER] = {"gather", 0, 1, PERF_ONE, PERF_MANY, 1, 0, 0},
+    [SCATTER] = {"scatter", 0, 1, PERF_MANY, PERF_ONE, 1, 0, 0},
+    [ALLTOALL] = {"alltoall", 0, 0, PERF_MANY, PERF_MANY, 1, 0, 0},
+    [REDUCE_SCATTERV] = {"reduce_scatterv", 1, 0, PERF_MANY, PERF_ONE, 1, 1, 0},
+    [ALLGATHERV] = {"allgatherv", 0, 0, PERF_ONE, PERF_MANY, 1, 1, 0},
+    [ALLTOALLV] = {"alltoallv", 0, 0, PERF_MANY, PERF_MANY, 1, 0, 1},
+    [SENDRECV] = {"sendrecv", 0, 0, PERF_ONE, PERF_ONE, 0, 0, 1},
+    [BARRIER] = {"barrier", 0, 0, PERF_NOTHING, PERF_NOTHING, 0, 0, 0},
+};
 
 /* To the next rank, from the previous one. */
 static hoop_result
@@ -88,27 +52,28 @@ run_sendrecv(const perf_call *c)
     return hoop_group_end(c->comm); /* with the error of either */
 }
 
-static hoop_result
-run_barrier(const perf_call *c)
+hoop_result
+perf_coll_run(const perf_coll *coll, const perf_call *c)
 {
-    return hoop_barrier(c->comm);
+    switch (coll - colls) {
+    case ALLREDUCE: return hoop_allreduce(c->send, c->recv, c->count, c->dtype, c->op, c->comm);
+    case REDUCE_SCATTER: return hoop_reduce_scatter(c->send, c->recv, c->count, c->dtype, c->op, c->comm);
+    case ALLGATHER: return hoop_allgather(c->send, c->recv, c->count, c->dtype, c->comm);
+    case BROADCAST: return hoop_broadcast(c->send, c->recv, c->count, c->dtype, c->root, c->comm);
+    case REDUCE: return hoop_reduce(c->send, c->recv, c->count, c->dtype, c->op, c->root, c->comm);
+    case GATHER: return hoop_gather(c->send, c->recv, c->count, c->dtype, c->root, c->comm);
+    case SCATTER: return hoop_scatter(c->send, c->recv, c->count, c->dtype, c->root, c->comm);
+    case ALLTOALL: return hoop_alltoall(c->send, c->recv, c->count, c->dtype, c->comm);
+    case REDUCE_SCATTERV: return hoop_reduce_scatterv(c->send, c->recv, c->counts, NULL, c->dtype, c->op, c->comm);
+    case ALLGATHERV:
+        return hoop_allgatherv(c->send, c->recv, c->counts[hoop_comm_rank(c->comm)], c->counts, NULL, c->dtype,
+                               c->comm);
+    case ALLTOALLV: /* equal blocks */
+        return hoop_alltoallv(c->send, c->recv, c->counts, NULL, c->counts, NULL, c->dtype, c->comm);
+    case SENDRECV: return run_sendrecv(c);
+    default: return hoop_barrier(c->comm);
+    }
 }
-
-static const perf_coll colls[PERF_COLLS] = {
-    {"allreduce", 1, 0, PERF_ONE, PERF_ONE, run_allreduce, 2, 0, 0},
-    {"reduce_scatter", 1, 0, PERF_MANY, PERF_ONE, run_reduce_scatter, 1, 0, 0},
-    {"allgather", 0, 0, PERF_ONE, PERF_MANY, run_allgather, 1, 0, 0},
-    {"broadcast", 0, 1, PERF_ONE, PERF_ONE, run_broadcast, 0, 0, 0},
-    {"reduce", 1, 1, PERF_ONE, PERF_ONE, run_reduce, 0, 0, 0},
-    {"gather", 0, 1, PERF_ONE, PERF_MANY, run_gather, 1, 0, 0},
-    {"scatter", 0, 1, PERF_MANY, PERF_ONE, run_scatter, 1, 0, 0},
-    {"alltoall", 0, 0, PERF_MANY, PERF_MANY, run_alltoall, 1, 0, 0},
-    {"reduce_scatterv", 1, 0, PERF_MANY, PERF_ONE, run_reduce_scatterv, 1, 1, 0},
-    {"allgatherv", 0, 0, PERF_ONE, PERF_MANY, run_allgatherv, 1, 1, 0},
-    {"alltoallv", 0, 0, PERF_MANY, PERF_MANY, run_alltoallv, 1, 0, 1},
-    {"sendrecv", 0, 0, PERF_ONE, PERF_ONE, run_sendrecv, 0, 0, 1},
-    {"barrier", 0, 0, PERF_NOTHING, PERF_NOTHING, run_barrier, 0, 0, 0},
-};
 
 const perf_coll *
 perf_coll_at(int index)
@@ -210,14 +175,14 @@ perf_coll_in_place(const perf_coll *coll, perf_call *call, void *big, size_t ele
 int
 perf_coll_receives(const perf_coll *coll, int rank, int root)
 {
-    int at_root_only = strcmp(coll->name, "reduce") == 0 || strcmp(coll->name, "gather") == 0;
+    int at_root_only = coll == &colls[REDUCE] || coll == &colls[GATHER];
     return coll->recv != PERF_NOTHING && (!at_root_only || rank == root);
 }
 
 int
 perf_coll_sends(const perf_coll *coll, int rank, int root)
 {
-    int from_root_only = strcmp(coll->name, "broadcast") == 0 || strcmp(coll->name, "scatter") == 0;
+    int from_root_only = coll == &colls[BROADCAST] || coll == &colls[SCATTER];
     return coll->send != PERF_NOTHING && (!from_root_only || rank == root);
 }
 

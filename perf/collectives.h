@@ -29,7 +29,6 @@ typedef struct perf_coll {
     const char *name;
     int reduces, rooted;
     perf_layout send, recv;
-    hoop_result (*run)(const perf_call *call);
     int crossings; /* busbw = algbw * crossings * (n-1)/n; 0: busbw = algbw */
     int uneven;    /* each rank has a count of its own, see perf_coll_block */
     int messages;  /* it consists of messages between two ranks: no in-place form */
@@ -37,6 +36,7 @@ typedef struct perf_coll {
 
 enum { PERF_COLLS = 13 };
 const perf_coll *perf_coll_at(int index);
+hoop_result perf_coll_run(const perf_coll *coll, const perf_call *call);
 int perf_coll_named(const char *name); /* nccl-tests' spellings too (all_reduce); -1 for an unknown one */
 
 /* Elements per call for a size in bytes: the size is that of the larger buffer. */

@@ -13,7 +13,7 @@
  * n-th parts underflow; NaN or infinity from one rank, so that it shows where that rank was left out; any number at
  * all; and numbers close together, where the bound is narrow.
  *
- * The check walks over buffers in pieces of one period, and touches them by the functions of perf_memory only.
+ * The check walks over buffers in pieces of one period, and touches them by the functions of memory.h only.
  */
 #include "perf/data.h"
 
@@ -74,32 +74,19 @@ modest(const perf_pattern *p, int rank, size_t index)
 }
 
 static double
-factor(const perf_pattern *p, int rank, size_t index)
-{
-    uint64_t shares, bits = noise(p, rank, index);
-    double value = bits & 1 ? -1.0 : 1.0;
-    if (!takes_part(p, rank, index, 3, &shares))
-        return value;
-    return bits & 2 ? 2 * value : value / 2;
-}
-
-/* A float for MAX and MIN, or to be moved: not 0, so that there is one bit pattern for it. */
-static double
-landmark(const perf_pattern *p, int rank, size_t index)
-{
-    uint64_t bits = noise(p, rank, index);
-    double value = (double)(1 + (bits >> 1) % exact_up_to(p->type));
-    return bits & 1 ? -value : value;
-}
-
-static double
 float_value(const perf_pattern *p, int rank, size_t index)
 {
+    uint64_t shares, bits = noise(p, rank, index);
+    double sign = bits & 1 ? -1.0 : 1.0;
     switch (p->op) {
     case HOOP_SUM:
     case HOOP_AVG: return (double)modest(p, rank, index);
-    case HOOP_PROD: return factor(p, rank, index);
-    default: return landmark(p, rank, index);
+    case HOOP_PROD:
+        if (!takes_part(p, rank, index, 3, &shares))
+            return sign;
+        return bits & 2 ? 2 * sign : sign / 2;
+    default: /* to be compared or moved: not 0, so that there is one bit pattern for it */
+        return sign * (double)(1 + (bits >> 1) % exact_up_to(p->type));
     }
 }
 
@@ -182,22 +169,18 @@ perf_pattern_send(const perf_pattern *p, int rank, void *table, size_t entries)
 }
 
 static double
-combine_floats(int op, double a, double b)
-{
-    switch (op) {
-    case HOOP_PROD: return a * b;
-    case HOOP_MAX: return a > b ? a : b;
-    case HOOP_MIN: return a < b ? a : b;
-    default: return a + b;
-    }
-}
-
-static double
 reduced_float(const perf_pattern *p, size_t index)
 {
     double all = float_value(p, 0, index);
-    for (int rank = 1; rank < p->ranks; rank++)
-        all = combine_floats(p->op, all, float_value(p, rank, index));
+    for (int rank = 1; rank < p->ranks; rank++) {
+        double value = float_value(p, rank, index);
+        switch (p->op) {
+        case HOOP_PROD: all *= value; break;
+        case HOOP_MAX: all = all > value ? all : value; break;
+        case HOOP_MIN: all = all < value ? all : value; break;
+        default: all += value;
+        }
+    }
     if (p->op != HOOP_AVG)
         return all;
     return p->type->dtype == HOOP_FLOAT64 ? all / p->ranks : (double)((float)all / (float)p->ranks);
@@ -395,17 +378,6 @@ period_of(size_t elements)
     return elements < PERF_PERIOD ? elements : PERF_PERIOD;
 }
 
-static uint64_t
-differing(const uint8_t *a, const uint8_t *b, size_t elements, size_t size)
-{
-    uint64_t count = 0;
-    if (memcmp(a, b, elements * size) == 0)
-        return 0;
-    for (size_t i = 0; i < elements; i++)
-        count += memcmp(a + i * size, b + i * size, size) != 0;
-    return count;
-}
-
 /* As perf_pattern_range put them into the table. */
 static uint64_t
 outside(const perf_check *check, const perf_range *ranges, size_t elements)
@@ -427,11 +399,12 @@ compare(const perf_check *check, const uint8_t *at, size_t elements, size_t firs
     uint64_t wrong = 0;
     while (elements > 0) {
         size_t now = PERF_PERIOD - place < elements ? PERF_PERIOD - place : elements;
-        check->recv->memory->get(check->piece, at, now * size);
+        perf_memory_copy(check->recv->memory, check->piece, at, now * size);
         if (rounded)
             wrong += outside(check, (const perf_range *)(const void *)check->table + place, now);
-        else
-            wrong += differing(check->piece, check->table + place * size, now, size);
+        else if (memcmp(check->piece, check->table + place * size, now * size) != 0)
+            for (size_t i = 0; i < now; i++)
+                wrong += memcmp(check->piece + i * size, check->table + (place + i) * size, size) != 0;
         at += now * size;
         elements -= now;
         place = 0;
@@ -443,7 +416,7 @@ void
 perf_check_fill(perf_check *check)
 {
     size_t elements = send_elements(check), size = element_size(check);
-    check->recv->memory->fill(check->recv->data, UNTOUCHED, recv_bytes(check));
+    perf_memory_fill(check->recv->memory, check->recv->data, UNTOUCHED, recv_bytes(check));
     perf_buffer_guard(check->recv, recv_bytes(check));
     if (!perf_coll_sends(check->coll, check->rank, check->call->root))
         return;
@@ -451,7 +424,7 @@ perf_check_fill(perf_check *check)
     const perf_buffer *buffer = check->in_place ? check->recv : check->send;
     uint8_t *to = buffer->data + ((const uint8_t *)check->call->send - buffer->data);
     for (size_t at = 0; at < elements; at += PERF_PERIOD)
-        check->recv->memory->put(to + at * size, check->table, period_of(elements - at) * size);
+        perf_memory_copy(check->recv->memory, to + at * size, check->table, period_of(elements - at) * size);
 }
 
 /* One block of what was received, against what its origin sent. */
@@ -476,23 +449,17 @@ wrong_in_block(const perf_check *check, int block)
     return compare(check, data, at.count, from.element, rounded);
 }
 
-/* Out of place, a send buffer is never written. */
-static uint64_t
-wrong_in_send(const perf_check *check)
-{
-    const perf_call *call = check->call;
-    if (check->in_place || !perf_coll_sends(check->coll, check->rank, call->root))
-        return 0;
-    perf_pattern_send(&check->pattern, check->rank, check->table, period_of(send_elements(check)));
-    return compare(check, call->send, send_elements(check), 0, 0);
-}
-
 uint64_t
 perf_check_wrong(perf_check *check)
 {
     int blocks = check->coll->recv == PERF_MANY ? check->pattern.ranks : 1;
-    uint64_t wrong = perf_buffer_trespassed(check->recv, recv_bytes(check)) + wrong_in_send(check);
-    if (!perf_coll_receives(check->coll, check->rank, check->call->root))
+    int root = check->call->root;
+    uint64_t wrong = perf_buffer_trespassed(check->recv, recv_bytes(check));
+    if (!check->in_place && perf_coll_sends(check->coll, check->rank, root)) { /* a send buffer is never written then */
+        perf_pattern_send(&check->pattern, check->rank, check->table, period_of(send_elements(check)));
+        wrong += compare(check, check->call->send, send_elements(check), 0, 0);
+    }
+    if (!perf_coll_receives(check->coll, check->rank, root))
         return wrong;
     for (int block = 0; block < blocks; block++)
         wrong += wrong_in_block(check, block);

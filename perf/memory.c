@@ -15,34 +15,7 @@
 
 static const size_t GUARDS = (size_t)2 * PERF_GUARD;
 
-/* --- host memory --- */
-
-static void *
-host_alloc(size_t bytes)
-{
-    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return pages == MAP_FAILED ? NULL : pages;
-}
-
-static void
-host_release(void *memory, size_t bytes)
-{
-    munmap(memory, bytes);
-}
-
-static void
-host_copy(void *to, const void *from, size_t bytes)
-{
-    memcpy(to, from, bytes);
-}
-
-static void
-host_fill(void *to, int byte, size_t bytes)
-{
-    memset(to, byte, bytes);
-}
-
-static const perf_memory host = {"host memory", host_alloc, host_release, host_copy, host_copy, host_fill};
+static const perf_memory host = {"host memory"};
 
 /* --- a GPU's memory --- */
 
@@ -113,39 +86,7 @@ need_gpu(int error, const char *call)
     exit(EXIT_FAILURE);
 }
 
-static void *
-gpu_alloc(size_t bytes)
-{
-    gpu_address memory = 0;
-    return driver.alloc(&memory, bytes) == 0 ? (void *)(uintptr_t)memory : NULL;
-}
-
-static void
-gpu_release(void *memory, size_t bytes)
-{
-    (void)bytes;
-    driver.release(address(memory));
-}
-
-static void
-gpu_copy(void *to, const void *from, size_t bytes)
-{
-    if (bytes == 0)
-        return;
-    need_gpu(driver.copy(address(to), address(from), bytes), "cuMemcpy");
-    /* A copy to the GPU may return when its source was read, before it arrives. */
-    need_gpu(driver.stream_wait(NULL), "cuStreamSynchronize");
-}
-
-static void
-gpu_fill(void *to, int byte, size_t bytes)
-{
-    memset(gpu_pattern, byte, bytes < GPU_PIECE ? bytes : GPU_PIECE);
-    for (size_t at = 0; at < bytes; at += GPU_PIECE)
-        gpu_copy((char *)to + at, gpu_pattern, bytes - at < GPU_PIECE ? bytes - at : GPU_PIECE);
-}
-
-static const perf_memory gpu = {gpu_name, gpu_alloc, gpu_release, gpu_copy, gpu_copy, gpu_fill};
+static const perf_memory gpu = {gpu_name};
 
 /* Opens the GPU that hoop takes for this process, and leaves its context on this thread. 0, or -1 and why. */
 static int
@@ -210,6 +151,40 @@ perf_memory_is_host(const perf_memory *memory)
     return memory == &host;
 }
 
+static void *
+alloc(const perf_memory *memory, size_t bytes)
+{
+    gpu_address there = 0;
+    if (memory == &gpu)
+        return driver.alloc(&there, bytes) == 0 ? (void *)(uintptr_t)there : NULL;
+    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return pages == MAP_FAILED ? NULL : pages;
+}
+
+void
+perf_memory_copy(const perf_memory *memory, void *to, const void *from, size_t bytes)
+{
+    if (memory == &host)
+        memcpy(to, from, bytes);
+    if (memory == &host || bytes == 0)
+        return;
+    need_gpu(driver.copy(address(to), address(from), bytes), "cuMemcpy");
+    /* A copy to the GPU may return when its source was read, before it arrives. */
+    need_gpu(driver.stream_wait(NULL), "cuStreamSynchronize");
+}
+
+void
+perf_memory_fill(const perf_memory *memory, void *to, int byte, size_t bytes)
+{
+    if (memory == &host) {
+        memset(to, byte, bytes);
+        return;
+    }
+    memset(gpu_pattern, byte, bytes < GPU_PIECE ? bytes : GPU_PIECE);
+    for (size_t at = 0; at < bytes; at += GPU_PIECE)
+        perf_memory_copy(memory, (char *)to + at, gpu_pattern, bytes - at < GPU_PIECE ? bytes - at : GPU_PIECE);
+}
+
 /* --- buffers --- */
 
 uint64_t
@@ -222,19 +197,21 @@ int
 perf_buffer_open(perf_buffer *buffer, const perf_memory *memory, size_t bytes)
 {
     *buffer = (perf_buffer){.memory = memory, .bytes = bytes};
-    buffer->base = memory->alloc(bytes + GUARDS);
+    buffer->base = alloc(memory, bytes + GUARDS);
     if (!buffer->base)
         return -1;
     buffer->data = buffer->base + PERF_GUARD;
-    memory->fill(buffer->base, 0, bytes + GUARDS); /* the kernel gives all pages before the first timing */
+    perf_memory_fill(memory, buffer->base, 0, bytes + GUARDS); /* the kernel gives all pages before the first timing */
     return 0;
 }
 
 void
 perf_buffer_close(perf_buffer *buffer)
 {
-    if (buffer->base)
-        buffer->memory->release(buffer->base, buffer->bytes + GUARDS);
+    if (buffer->base && buffer->memory == &gpu)
+        driver.release(address(buffer->base));
+    else if (buffer->base)
+        munmap(buffer->base, buffer->bytes + GUARDS);
     buffer->base = NULL;
 }
 
@@ -243,8 +220,8 @@ enum { EDGE = 64, MARK = 0x5C };
 void
 perf_buffer_guard(perf_buffer *buffer, size_t used)
 {
-    buffer->memory->fill(buffer->data - EDGE, MARK, EDGE);
-    buffer->memory->fill(buffer->data + used, MARK, EDGE);
+    perf_memory_fill(buffer->memory, buffer->data - EDGE, MARK, EDGE);
+    perf_memory_fill(buffer->memory, buffer->data + used, MARK, EDGE);
 }
 
 size_t
@@ -252,8 +229,8 @@ perf_buffer_trespassed(const perf_buffer *buffer, size_t used)
 {
     uint8_t edges[2 * EDGE];
     size_t changed = 0;
-    buffer->memory->get(edges, buffer->data - EDGE, EDGE);
-    buffer->memory->get(edges + EDGE, buffer->data + used, EDGE);
+    perf_memory_copy(buffer->memory, edges, buffer->data - EDGE, EDGE);
+    perf_memory_copy(buffer->memory, edges + EDGE, buffer->data + used, EDGE);
     for (size_t i = 0; i < sizeof(edges); i++)
         changed += edges[i] != MARK;
     return changed;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memory: the kinds of memory that the benchmark's buffers can be (-g), each a row of functions, and buffers with guarded
- * edges. All other files move bytes by these functions only, so that a further kind of memory is a further row.
+ * memory: the kinds of memory that the benchmark's buffers can be (-g), and buffers with guarded edges. All other files move
+ * bytes by these functions only.
  */
 #ifndef PERF_MEMORY_H
 #define PERF_MEMORY_H
@@ -10,12 +10,7 @@
 #include <stdint.h>
 
 typedef struct perf_memory {
-    const char *name;             /* for the table's head: "host memory" */
-    void *(*alloc)(size_t bytes); /* page-aligned; NULL when there is not enough */
-    void (*release)(void *memory, size_t bytes);
-    void (*put)(void *to, const void *from, size_t bytes); /* from ordinary memory */
-    void (*get)(void *to, const void *from, size_t bytes); /* to ordinary memory */
-    void (*fill)(void *to, int byte, size_t bytes);
+    const char *name; /* for the table's head: "host memory" */
 } perf_memory;
 
 /*
@@ -23,6 +18,10 @@ typedef struct perf_memory {
  * sentence in why, where the library or the machine has none. Later errors of the GPU end the program.
  */
 const perf_memory *perf_memory_open(int gpus, char *why, size_t size);
+
+/* Either side of a copy may be ordinary memory. */
+void perf_memory_copy(const perf_memory *memory, void *to, const void *from, size_t bytes);
+void perf_memory_fill(const perf_memory *memory, void *to, int byte, size_t bytes);
 
 /* Bytes of host memory that are still available by `meminfo` (/proc/meminfo); UINT64_MAX where it does not say. */
 uint64_t perf_memory_available(const char *meminfo);

@@ -124,25 +124,16 @@ foreign_find(int flag)
 
 /* --- for the completion of the shell --- */
 
-static const char *
-coll_name(int index)
-{
-    return perf_coll_at(index)->name;
-}
-
-static const char *
-type_name(int index)
-{
-    return perf_type_at(index)->name;
-}
-
 /* The words of a choice: all names of a table. */
 static const char *
-choice(const char *(*name)(int index), int count, char words[WORDS_SIZE])
+choice(int option, int count, char words[WORDS_SIZE])
 {
     size_t n = 0;
     for (int i = 0; i < count && n < WORDS_SIZE; i++)
-        n += (size_t)snprintf(words + n, WORDS_SIZE - n, "%s|", name(i));
+        n += (size_t)snprintf(words + n, WORDS_SIZE - n, "%s|",
+                              option == 'o'   ? perf_op_name(i)
+                              : option == 'd' ? perf_type_at(i)->name
+                                              : perf_coll_at(i)->name);
     if (n < WORDS_SIZE)
         snprintf(words + n, WORDS_SIZE - n, "all");
     return words;
@@ -152,9 +143,9 @@ void
 perf_options_list(void)
 {
     char colls[WORDS_SIZE], types[WORDS_SIZE], ops[WORDS_SIZE];
-    const hp_option_kind own[] = {{OPT_COLL, "choice", choice(coll_name, PERF_COLLS, colls)},
-                                  {'d', "choice", choice(type_name, PERF_TYPES, types)},
-                                  {'o', "choice", choice(perf_op_name, PERF_OPS, ops)},
+    const hp_option_kind own[] = {{OPT_COLL, "choice", choice(OPT_COLL, PERF_COLLS, colls)},
+                                  {'d', "choice", choice('d', PERF_TYPES, types)},
+                                  {'o', "choice", choice('o', PERF_OPS, ops)},
                                   {'J', "file", "FILE"},
                                   {OPT_CSV, "file", "FILE"},
                                   {OPT_COMPLETE, "hidden", ""}};
@@ -248,15 +239,6 @@ take_size(reader *r, int option, const char *text)
     }
 }
 
-/* A flag of nccl-tests that is not hoop-bench's: its neutral value passes, any other gets a sentence. */
-static void
-pass(reader *r, const foreign_flag *flag, const char *text)
-{
-    int value;
-    if (!hp_number_parse_int(text, flag->neutral, flag->neutral, &value))
-        complain(r, "-%c %s: %s", flag->flag, text, flag->instead);
-}
-
 static void
 take(reader *r, int option, const char *text)
 {
@@ -305,7 +287,7 @@ int
 perf_options_read(perf_options *options, int argc, char **argv, char *why, size_t size)
 {
     reader r = {.to = options, .why = why, .size = size};
-    int option, blocking_set = 0;
+    int option, value, blocking_set = 0;
     *options = (perf_options){.min_bytes = 4, .max_bytes = (size_t)64 << 20, .step_bytes = (size_t)1 << 20};
     options->step_factor = 4;
     options->iterations = 20;
@@ -319,15 +301,16 @@ perf_options_read(perf_options *options, int argc, char **argv, char *why, size_
             return option == 'h' ? PERF_HELP : PERF_VERSION;
         if (option == OPT_COMPLETE)
             return PERF_LIST;
+        const foreign_flag *flag = foreign_find(option);
         blocking_set |= option == 'z';
         if (option == '?')
             complain(&r, "there is no option %s: see hoop-bench --help", argv[optind - 1]);
         else if (option == ':')
             complain(&r, "%s needs a value: see hoop-bench --help", argv[optind - 1]);
-        else if (foreign_find(option))
-            pass(&r, foreign_find(option), optarg);
-        else
+        else if (!flag)
             take(&r, option, optarg);
+        else if (!hp_number_parse_int(optarg, flag->neutral, flag->neutral, &value)) /* its neutral value passes */
+            complain(&r, "-%c %s: %s", option, optarg, flag->instead);
     }
     if (optind < argc)
         complain(&r, "\"%s\" is no option: see hoop-bench --help", argv[optind]);

@@ -41,8 +41,8 @@ typedef struct hp_events {
     void (*disconnect)(void *arg, void *peer); /* close when all that was sent is written */
     void (*log)(void *arg, const char *line);  /* one line, for the server's log */
     void (*warn)(void *arg, const char *line); /* for the user, even without a log */
-    /* A ring has failed, or cannot be made. It was logged before. split: as hp_say_split, and its name. */
-    void (*failed)(void *arg, const char *split, const hoop_error *cause);
+    /* A ring has failed, or cannot be made. It was logged before. split: as hp_say_split, and its name. pid: see server.h. */
+    void (*failed)(void *arg, const char *split, const hoop_error *cause, uint32_t pid);
     /* A question, not an event: has the peer's host taken all bytes sent to it, read or not? */
     int (*reached)(void *arg, const void *peer);
     /* A question: on which host rank `rank` was started; NULL: unknown. */

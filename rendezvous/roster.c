@@ -137,7 +137,9 @@ fail(hp_roster *r, const hoop_error *cause, int except)
     send_all(r, except, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
     snprintf(line, sizeof(line), "failed: %s", r->cause.text);
     log_text(r, line);
-    r->events->failed(r->events->arg, split ? hp_say_title(split, r->name).text : NULL, &r->cause);
+    int known = r->cause.rank >= 0 && r->cause.rank < r->ring.size;
+    r->events->failed(r->events->arg, split ? hp_say_title(split, r->name).text : NULL, &r->cause,
+                      known ? r->ring.members[r->cause.rank].pid : 0);
 }
 
 void

@@ -133,11 +133,11 @@ on_warn(void *arg, const char *line)
 }
 
 static void
-on_failed(void *arg, const char *split, const hoop_error *cause)
+on_failed(void *arg, const char *split, const hoop_error *cause, uint32_t pid)
 {
     const hp_server *server = arg;
     if (server->options.failed)
-        server->options.failed(server->options.arg, split, cause);
+        server->options.failed(server->options.arg, split, cause, pid);
 }
 
 static int

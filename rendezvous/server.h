@@ -28,8 +28,11 @@ typedef struct hp_server_options {
     void (*log)(void *arg, const char *line);
     /* A line that the user should see: which rank the others wait for. It begins like log's; NULL: hp_log WARN. */
     void (*warn)(void *arg, const char *line);
-    /* A ring of any job has failed, or cannot be made; may be NULL. split: which one, 'split 1 colour 0 "dp"'; NULL: all ranks. */
-    void (*failed)(void *arg, const char *split, const hoop_error *cause);
+    /*
+     * A ring of any job has failed, or cannot be made; may be NULL. split: which one, 'split 1 colour 0 "dp"'; NULL: all
+     * ranks. pid: the process of cause->rank, which the ring numbers in its own way; 0: unknown.
+     */
+    void (*failed)(void *arg, const char *split, const hoop_error *cause, uint32_t pid);
     /* For an owner with one job: its name, as lines and tables have it; NULL: by the hash. The owner keeps it. */
     const char *job;
     /* Likewise: the host on which a missing rank was started; NULL: unknown. May be NULL. */

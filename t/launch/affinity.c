@@ -3,7 +3,7 @@
  * Shares of a host's processors: every processor in one set, ranks side by side, cores whole while they suffice, on
  * made-up machines; and on this one.
  */
-#include "launch/affinity.h"
+#include "launch/rank_env.h"
 
 #include "t/tap/tap.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/wire.h"
-#include "launch/spec.h"
+#include "launch/agent_msg.h"
 #include "net/secret.h"
 #include "net/sock.h"
 #include "net/socket.h"

@@ -95,11 +95,11 @@ static const struct {
     {"SLURM_JOB_NODELIST=n[1-2];SLURM_TASKS_PER_NODE=0(x2)", "\"0(x2)\", which does not fit"},
     {"SLURM_JOB_NODELIST=n[1-2];SLURM_TASKS_PER_NODE=many", "\"many\", which does not fit"},
     {"SLURM_JOB_NODELIST=n[1-2];SLURM_JOB_CPUS_PER_NODE=,", "SLURM_JOB_CPUS_PER_NODE is \",\", which does not fit"},
-    {"SLURM_JOB_NODELIST=n[1-", "SLURM_JOB_NODELIST: word \"n[1-\": the '[' is not closed"},
+    {"SLURM_JOB_NODELIST=n[1-", "SLURM_JOB_NODELIST: word \"n[1-\" has a '[' that is not closed"},
     {"SLURM_JOB_NODELIST=n1;SLURM_STEP_NUM_TASKS=8", "srun has started hooprun 8 times"},
     {"PBS_NODEFILE=/nonexistent/nodes", "PBS_NODEFILE: cannot open the hostfile /nonexistent/nodes: No such file"},
     {"OAR_NODEFILE=/dev/null", "OAR_NODEFILE: /dev/null names no host"},
-    {"LSB_MCPU_HOSTS=hosta four", "slots are a whole number"},
+    {"LSB_MCPU_HOSTS=hosta four", "has no valid number of slots"},
 };
 
 static void

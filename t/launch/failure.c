@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which rank's exit, and which sentence about the ring, is the cause; and what is written about it. */
-#include "launch/failure.h"
+#include "launch/rank_exit.h"
 
 #include "base/err.h"
 #include "net/loop.h"
@@ -49,30 +49,30 @@ check_ring(void)
     hp_err_set(&aborted, HOOP_ERR_ABORTED, "rank 0 (a) aborted the job: step failed");
     hp_err_set(&broken, HOOP_ERR_SYSTEM, "rank 1 cannot go on");
     hp_failure_open(&failure, 3);
-    hp_failure_ring_failed(&failure, NULL, &lost);
+    hp_failure_ring_failed(&failure, NULL, &lost, 0);
     is_string(lost.text, failure.ring, "a rank that vanishes is the reason");
-    hp_failure_ring_failed(&failure, NULL, &late);
+    hp_failure_ring_failed(&failure, NULL, &late, 0);
     is_string(late.text, failure.ring, "until there is a newer one");
-    hp_failure_ring_failed(&failure, NULL, &lost);
+    hp_failure_ring_failed(&failure, NULL, &lost, 0);
     is_string(late.text, failure.ring, "a rank that vanishes after that follows from it");
-    hp_failure_ring_failed(&failure, NULL, &aborted);
+    hp_failure_ring_failed(&failure, NULL, &aborted, 0);
     is_string(late.text, failure.ring, "so does a rank that aborts after that");
-    hp_failure_ring_failed(&failure, NULL, &changed);
+    hp_failure_ring_failed(&failure, NULL, &changed, 0);
     is_string(late.text, failure.ring, "and another communicator's failure");
     hp_failure_close(&failure);
     hp_failure_open(&failure, 3);
-    hp_failure_ring_failed(&failure, NULL, &aborted);
-    hp_failure_ring_failed(&failure, NULL, &broken);
+    hp_failure_ring_failed(&failure, NULL, &aborted, 0);
+    hp_failure_ring_failed(&failure, NULL, &broken, 0);
     is_string(broken.text, failure.ring, "of others the last one counts");
-    hp_failure_ring_failed(&failure, NULL, &aborted);
+    hp_failure_ring_failed(&failure, NULL, &aborted, 0);
     is_string(broken.text, failure.ring, "unless a rank aborts because of it");
     hp_failure_close(&failure);
     hp_failure_open(&failure, 3);
-    hp_failure_ring_failed(&failure, "split 1 colour 0", &late);
+    hp_failure_ring_failed(&failure, "split 1 colour 0", &late, 0);
     is_string("split 1 colour 0", failure.split, "a split's failure is told as that");
-    hp_failure_ring_failed(&failure, NULL, &changed);
+    hp_failure_ring_failed(&failure, NULL, &changed, 0);
     ok(failure.split && strcmp(failure.ring, late.text) == 0, "also if the job's ring fails after it");
-    hp_failure_ring_failed(&failure, NULL, &late);
+    hp_failure_ring_failed(&failure, NULL, &late, 0);
     ok(!failure.split && strcmp(failure.ring, late.text) == 0, "unless that has the same sentence");
     hp_failure_close(&failure);
 }
@@ -163,7 +163,7 @@ check_cause(void)
     lost.rank = 1;
     start_all(&failure, 3);
     end(&failure, 0, 1 << 8);
-    hp_failure_ring_failed(&failure, NULL, &lost);
+    hp_failure_ring_failed(&failure, NULL, &lost, 801);
     is_int(0, cause_of(&failure).rank, "while the lost rank's end is not known, the first one counts");
     end(&failure, 1, 3 << 8);
     end(&failure, 2, 11);
@@ -172,25 +172,28 @@ check_cause(void)
     hp_failure_close(&failure);
     start_all(&failure, 3);
     end(&failure, 0, 1 << 8);
-    hp_failure_ring_failed(&failure, NULL, &lost);
+    hp_failure_ring_failed(&failure, NULL, &lost, 801);
     end(&failure, 1, 0);
     is_int(0, cause_of(&failure).rank, "a rank that ended well is no failure");
     hp_failure_close(&failure);
-    hp_err_set(&lost, HOOP_ERR_PEER_LOST, "rank 1 (node, pid 802) vanished");
+    hp_err_set(&lost, HOOP_ERR_PEER_LOST, "rank 1 (node) vanished");
     lost.rank = 1;
     start_all(&failure, 3);
     end(&failure, 0, 1 << 8);
     end(&failure, 1, 1 << 8);
     end(&failure, 2, 3 << 8);
-    hp_failure_ring_failed(&failure, NULL, &lost);
+    hp_failure_ring_failed(&failure, "split 1 colour 0", &lost, 802);
     is_int(2, cause_of(&failure).rank, "the rank of a split is known by its process");
+    failure.reported = 0;
+    hp_failure_ring_failed(&failure, "split 1 colour 0", &lost, 0);
+    is_int(2, cause_of(&failure).rank, "which a later one without does not change");
     hp_failure_close(&failure);
     hp_err_set(&late, HOOP_ERR_TIMEOUT, "rank 1 (node, pid 801) has not entered operation 7");
     late.rank = 1;
     start_all(&failure, 3);
     end(&failure, 0, 1 << 8);
     end(&failure, 1, 1 << 8);
-    hp_failure_ring_failed(&failure, NULL, &late);
+    hp_failure_ring_failed(&failure, NULL, &late, 801);
     is_int(0, cause_of(&failure).rank, "a late rank's own end follows from the verdict");
     hp_failure_close(&failure);
 }
@@ -213,21 +216,21 @@ check_report(void)
     hp_failure_stderr(&failure, 1, (const uint8_t *)"no such file\n", 13, 0);
     end(&failure, 1, 3 << 8);
     hp_err_set(&error, HOOP_ERR_TIMEOUT, "rank 0 (node) is late");
-    hp_failure_ring_failed(&failure, NULL, &error);
+    hp_failure_ring_failed(&failure, NULL, &error, 0);
     is_string(SENTENCE "[1] no such file\nhooprun: the ring had failed: rank 0 (node) is late\n", report(&failure, 1),
               "last lines that went to a file are repeated; the ring's failure comes last");
     hp_failure_close(&failure);
     start_all(&failure, 2);
     hp_err_set(&error, HOOP_ERR_PEER_LOST, "rank 1 (node) vanished");
     error.rank = 1;
-    hp_failure_ring_failed(&failure, NULL, &error);
+    hp_failure_ring_failed(&failure, NULL, &error, 0);
     end(&failure, 1, 3 << 8);
     is_string(SENTENCE, report(&failure, 0), "a sentence about the rank itself adds nothing");
     hp_failure_close(&failure);
     start_all(&failure, 2);
     hp_err_set(&error, HOOP_ERR_TIMEOUT, "rank 1 (node) waits for rank 0");
     error.rank = 1;
-    hp_failure_ring_failed(&failure, NULL, &error);
+    hp_failure_ring_failed(&failure, NULL, &error, 0);
     end(&failure, 1, 3 << 8);
     is_string(SENTENCE "hooprun: the ring had failed: rank 1 (node) waits for rank 0\n", report(&failure, 0),
               "but one about its wait does, though it begins with the rank");
@@ -235,14 +238,14 @@ check_report(void)
     start_all(&failure, 2);
     hp_err_set(&error, HOOP_ERR_TIMEOUT, "rank 1 (node) is late");
     error.rank = 1;
-    hp_failure_ring_failed(&failure, "split 2 colour 0", &error);
+    hp_failure_ring_failed(&failure, "split 2 colour 0", &error, 0);
     end(&failure, 1, 3 << 8);
     is_string(SENTENCE "hooprun: split 2 colour 0 had failed: rank 1 (node) is late\n", report(&failure, 0),
               "a split's ranks have other numbers, so one with this number is another, and the split is named");
     hp_failure_close(&failure);
     start_all(&failure, 2);
     hp_err_set(&error, HOOP_ERR_TIMEOUT, "rank 0 (node) has not joined");
-    hp_failure_ring_failed(&failure, NULL, &error);
+    hp_failure_ring_failed(&failure, NULL, &error, 0);
     hp_failure_stderr(&failure, 1, (const uint8_t *)"x: rank 0 (node) has not joined\n", 32, 0);
     end(&failure, 1, 3 << 8);
     is_string(SENTENCE, report(&failure, 0), "nor does one that the rank itself has written");

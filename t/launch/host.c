@@ -259,7 +259,7 @@ check_reports(void)
     told("taken 5|", "input that was taken");
     reports(0, HP_MSG_FLIGHT, "\2\0\0\0", 4, "12345678and more");
     told("", "a flight recorder is kept, if it is one");
-    is_uint(0, hosts.recorders.all.count, "and this is none");
+    is_uint(0, hosts.recorders.count, "and this is none");
     reports(0, HP_MSG_FAIL, "\176\0\0\0", 4, "cannot");
     told("failed n1 126 cannot|", "ranks that could not be started");
     reports(1, HP_MSG_DONE, "", 0, "");

@@ -53,47 +53,49 @@ typedef struct bad {
 } bad;
 
 static const bad refused[] = {
-    {"node1 slots=x", "hosts:1: word \"slots=x\": slots are a whole number from 1 to 65536"},
-    {"node1\nnode2 slots=0", "hosts:2: word \"slots=0\": slots are a whole number from 1 to 65536"},
-    {"node1 slots=", "hosts:1: word \"slots=\": slots are a whole number from 1 to 65536"},
-    {"node1 slots=-1", "hosts:1: word \"slots=-1\": slots are a whole number from 1 to 65536"},
-    {"node1:", "hosts:1: word \"node1:\": slots are a whole number from 1 to 65536"},
-    {"node1:2:3:x y",
-     "hosts:1: word \"y\": one host a line, or with a comma between; attributes are slots=N, iface=NAME, "
-     "addr=IP"},
+    {"node1 slots=x", "hosts:1: word \"slots=x\" has no valid number of slots; write a whole number from 1 to 65536"},
+    {"node1\nnode2 slots=0",
+     "hosts:2: word \"slots=0\" has no valid number of slots; write a whole number from 1 to 65536"},
+    {"node1 slots=", "hosts:1: word \"slots=\" has no valid number of slots; write a whole number from 1 to 65536"},
+    {"node1 slots=-1", "hosts:1: word \"slots=-1\" has no valid number of slots; write a whole number from 1 to 65536"},
+    {"node1:", "hosts:1: word \"node1:\" has no valid number of slots; write a whole number from 1 to 65536"},
+    {"node1:2:3:x y", "hosts:1: word \"y\" is no attribute; write one host a line, or a comma between, and slots=N, "
+                      "iface=NAME or addr=IP"},
     {"node1:99999999999999999999",
-     "hosts:1: word \"node1:99999999999999999999\": slots are a whole number from 1 to 65536"},
-    {"node1:2 slots=2", "hosts:1: word \"slots=2\": this host has its slots twice; write host:N or slots=N, not both"},
-    {"node1 4", "hosts:1: word \"4\": a number alone has no meaning; write slots=4"},
-    {"node1 slot=4", "hosts:1: word \"slot=4\": is not known; write slots=N, iface=NAME or addr=IP"},
-    {"slots=4 node1", "hosts:1: word \"slots=4\": comes before its host; write host slots=N"},
-    {"node1 addr=10.0.0", "hosts:1: word \"addr=10.0.0\": is not an IP address; write addr=10.0.0.3 or addr=fd00::3"},
-    {"node1 addr=node7", "hosts:1: word \"addr=node7\": is not an IP address; write addr=10.0.0.3 or addr=fd00::3"},
-    {"node1 iface=", "hosts:1: word \"iface=\": the value is missing"},
-    {"node1 iface=a;b", "hosts:1: word \"iface=a;b\": has a character that no interface or address has"},
-    {"node1 slots=4 max_slots=2", "hosts:1: word \"node1\": max_slots=2 is less than its 4 slots"},
+     "hosts:1: word \"node1:99999999999999999999\" has no valid number of slots; write a whole number from 1 to 65536"},
+    {"node1:2 slots=2", "hosts:1: word \"slots=2\" gives a host its slots twice; write host:N or slots=N, not both"},
+    {"node1 4", "hosts:1: word \"4\" has no meaning alone; write slots=4"},
+    {"node1 slot=4", "hosts:1: word \"slot=4\" is not known; write slots=N, iface=NAME or addr=IP"},
+    {"slots=4 node1", "hosts:1: word \"slots=4\" comes before its host; write host slots=N"},
+    {"node1 addr=10.0.0", "hosts:1: word \"addr=10.0.0\" is not an IP address; write addr=10.0.0.3 or addr=fd00::3"},
+    {"node1 addr=node7", "hosts:1: word \"addr=node7\" is not an IP address; write addr=10.0.0.3 or addr=fd00::3"},
+    {"node1 iface=", "hosts:1: word \"iface=\" has no value; write iface=NAME or addr=IP"},
+    {"node1 iface=a;b",
+     "hosts:1: word \"iface=a;b\" has a character that no interface or address has; write iface=NAME or addr=IP"},
+    {"node1 slots=4 max_slots=2", "hosts:1: word \"node1\" has max_slots=2, less than its 4 slots; write a larger one"},
     {"node1 iface=eth0\nnode1 iface=eth1",
-     "hosts:2: word \"node1\": listed before with another iface= or addr=; a host has one, write it once"},
-    {"-oProxyCommand=id", "hosts:1: word \"-oProxyCommand=id\": comes before its host; write host slots=N"},
-    {"-l", "hosts:1: word \"-l\": a name does not begin with '-'; write host:SLOTS"},
-    {"root@-oX", "hosts:1: word \"root@-oX\": a name does not begin with '-'; write host:SLOTS"},
-    {"@node1", "hosts:1: word \"@node1\": has no user name; write host or user@host"},
-    {"bob@", "hosts:1: word \"bob@\": has no host name; write host or user@host"},
-    {"a@b@c", "hosts:1: word \"a@b@c\": a host name is made of letters, digits, '.', '-' and '_'"},
-    {"no$de", "hosts:1: word \"no$de\": a host name is made of letters, digits, '.', '-' and '_'"},
-    {"n`id`", "hosts:1: word \"n`id`\": a host name is made of letters, digits, '.', '-' and '_'"},
-    {"node[1-4", "hosts:1: word \"node[1-4\": the '[' is not closed; write ranges as in node[1-4,7]"},
-    {"node[4-1]", "hosts:1: word \"4-1\": is not a range; write numbers as in node[1-4,7], low before high"},
-    {"node[]", "hosts:1: word \"\": is not a range; write numbers as in node[1-4,7], low before high"},
-    {"node[1-]", "hosts:1: word \"1-\": is not a range; write numbers as in node[1-4,7], low before high"},
-    {"node[a-b]", "hosts:1: word \"a-b\": is not a range; write numbers as in node[1-4,7], low before high"},
+     "hosts:2: word \"node1\" was listed before with another iface= or addr=; a host has one, write it once"},
+    {"-oProxyCommand=id", "hosts:1: word \"-oProxyCommand=id\" comes before its host; write host slots=N"},
+    {"-l", "hosts:1: word \"-l\" begins with '-', as no name does; write host:SLOTS"},
+    {"root@-oX", "hosts:1: word \"root@-oX\" begins with '-', as no name does; write host:SLOTS"},
+    {"@node1", "hosts:1: word \"@node1\" has no user name; write host or user@host"},
+    {"bob@", "hosts:1: word \"bob@\" has no host name; write host or user@host"},
+    {"a@b@c", "hosts:1: word \"a@b@c\" has a character that no host name has; write letters, digits, '.', '-' and '_'"},
+    {"no$de", "hosts:1: word \"no$de\" has a character that no host name has; write letters, digits, '.', '-' and '_'"},
+    {"n`id`", "hosts:1: word \"n`id`\" has a character that no host name has; write letters, digits, '.', '-' and '_'"},
+    {"node[1-4", "hosts:1: word \"node[1-4\" has a '[' that is not closed; write ranges as in node[1-4,7]"},
+    {"node[4-1]", "hosts:1: word \"4-1\" is not a range; write numbers as in node[1-4,7], low before high"},
+    {"node[]", "hosts:1: word \"\" is not a range; write numbers as in node[1-4,7], low before high"},
+    {"node[1-]", "hosts:1: word \"1-\" is not a range; write numbers as in node[1-4,7], low before high"},
+    {"node[a-b]", "hosts:1: word \"a-b\" is not a range; write numbers as in node[1-4,7], low before high"},
     {"node[1-99999999]",
-     "hosts:1: word \"1-99999999\": is not a range; write numbers as in node[1-4,7], low before high"},
-    {"n[1-60000]x[1-60000]", "hosts:1: word \"n[1-60000]x[1-60000]\": that is more than 65536 hosts; make the range "
+     "hosts:1: word \"1-99999999\" is not a range; write numbers as in node[1-4,7], low before high"},
+    {"n[1-60000]x[1-60000]", "hosts:1: word \"n[1-60000]x[1-60000]\" makes more than 65536 hosts; make the range "
                              "smaller"},
-    {"n[1][1][1][1][1]", "hosts:1: word \"n[1][1][1][1][1]\": has too many ranges"},
-    {"[fd00::1]x4", "hosts:1: word \"[fd00::1]x4\": has text after ']' that is not :SLOTS; write [fd00::1]:4"},
-    {"a\nb\n\x01\x02", "hosts:3: word \"??\": a host name is made of letters, digits, '.', '-' and '_'"},
+    {"n[1][1][1][1][1]", "hosts:1: word \"n[1][1][1][1][1]\" has too many ranges; write several words"},
+    {"[fd00::1]x4", "hosts:1: word \"[fd00::1]x4\" has text after ']' that is not :SLOTS; write [fd00::1]:4"},
+    {"a\nb\n\x01\x02",
+     "hosts:3: word \"??\" has a character that no host name has; write letters, digits, '.', '-' and '_'"},
 };
 
 static const char *
@@ -141,7 +143,8 @@ check_others(void)
     hoop_error error;
     char *name = malloc(400);
     hp_hostfile_parse(&hosts, "-H", 0, "node1:2,node2:x", 15, &error);
-    is_string("-H: word \"node2:x\": slots are a whole number from 1 to 65536", error.text, "-H has no lines");
+    is_string("-H: word \"node2:x\" has no valid number of slots; write a whole number from 1 to 65536", error.text,
+              "-H has no lines");
     hp_hostfile_free(&hosts);
     is_int(HOOP_ERR_INVALID_ARGUMENT, hp_hostfile_parse(&hosts, "hosts", 1, "a\0b", 3, &error), "a NUL is no text");
     memset(name, 'n', 400);

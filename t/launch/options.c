@@ -3,7 +3,7 @@
 #include "launch/options.h"
 
 #include "base/clock.h"
-#include "launch/terminal.h"
+#include "launch/rank_env.h"
 #include "t/tap/tap.h"
 
 #include <fcntl.h>

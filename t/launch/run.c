@@ -49,7 +49,7 @@ report_rank(hp_agent_msg_type type, uint32_t rank, uint32_t status, const char *
 
 /* Takes what the launcher has sent so far. */
 static void
-listen(void)
+hear(void)
 {
     uint8_t bytes[8192];
     size_t n = fake_process_read(fake_process_at(0), 0, bytes, sizeof(bytes));
@@ -60,7 +60,7 @@ listen(void)
 static void
 exit_agent(int wait_status)
 {
-    listen();
+    hear();
     fake_process_exit(fake_process_at(0), wait_status);
 }
 

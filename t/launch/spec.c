@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Packets and spec: what the launcher writes the agent reads, cut anywhere; what is malformed is refused. */
-#include "launch/spec.h"
+#include "launch/agent_msg.h"
 
 #include "base/err.h"
 #include "base/wire.h"

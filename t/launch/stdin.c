@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Standard input on its way to rank 0: read only as far as it is taken, from pipes and files, to its end. */
-#include "launch/stdin.h"
+#include "launch/streams.h"
 
 #include "t/launch/fake_loop.h"
 #include "t/tap/tap.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The benchmark's statistics against published tables of the median's confidence interval, and by simulation. */
-#include "perf/stats.h"
+#include "perf/report.h"
 
 #include "t/tap/tap.h"
 

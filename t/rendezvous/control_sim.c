@@ -102,11 +102,11 @@ on_line(void *arg, const char *line)
 }
 
 static void
-on_failed(void *arg, const char *split, const hoop_error *cause)
+on_failed(void *arg, const char *split, const hoop_error *cause, uint32_t pid)
 {
     control_sim *s = arg;
     (void)split;
-    (void)cause;
+    (void)cause, (void)pid;
     s->failures++;
 }
 

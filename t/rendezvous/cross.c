@@ -241,6 +241,7 @@ test_chain(void)
     sim_pass(&s, 1000);
     ok(s.conns[SPLIT + 2].causes == 1 && s.conns[0].causes == 0, "one that has time left stays");
     is_string("split 1 colour 0 \"tp\"", s.failed_split, "the owner hears which ring has failed, with its name");
+    is_uint(803, s.failed_pid, "and the process that is to blame");
     sim_close(&s);
 }
 

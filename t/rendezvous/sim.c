@@ -97,10 +97,11 @@ on_warn(void *arg, const char *line)
 }
 
 static void
-on_failed(void *arg, const char *split, const hoop_error *cause)
+on_failed(void *arg, const char *split, const hoop_error *cause, uint32_t pid)
 {
     sim *s = arg;
     s->failures++;
+    s->failed_pid = pid;
     snprintf(s->failed_split, sizeof(s->failed_split), "%s", split ? split : "");
     s->failure = *cause;
 }

@@ -35,6 +35,7 @@ typedef struct sim {
     int per_host; /* the owner knows where ranks were started; 0: it does not */
     int held;     /* the rank whose process the owner knows to be stopped; -1: it knows of none */
     char failed_split[64];
+    uint32_t failed_pid;
     hoop_error failure; /* of a ring or a join group, the last one */
     int failures;
     int ended; /* rings that are over */

@@ -123,11 +123,10 @@ downward lib create hoop bootstrap wait calls serve group leave entry join progr
     request registry baton comm exchange ways pmi server_search bounded_wait environment launcher config config.def \
     secret_file listener server_thread peer_heartbeat \
     channel slot work pair matching place schedule plan blocks
-downward launch agent ranks start_error run silence inspection host job_server failure recorders agent_conn \
-    mapping options rank_env allocation local_addr hostfile output screen stdin terminal affinity \
-    lease rank_exit spec agent_msg write_queue signals spawn options.def xalloc
-downward top flight screen servers
-downward perf run data memory report options stats collectives
+downward launch agent ranks run silence recorders host job_server rank_exit agent_conn mapping options rank_env \
+    allocation hostfile output screen streams lease agent_msg spawn options.def xalloc
+downward top servers
+downward perf data memory report options collectives
 
 # Pure: no sockets, no threads, no clock.
 pure='hoop\.h|base/[a-z_]+\.h|gpu/gpu\.h|lib/(place|schedule|plan|blocks)\.h'
@@ -137,13 +136,8 @@ allowed 'the belt sees the pure files, works, links and queues' \
     lib/channel.[ch] lib/slot.[ch]
 
 # Limits stop while a process is stopped: two clocks in one room would differ after that.
-<<<<<<< HEAD
-is '' "$(grep -n 'hp_now()' $(ls rendezvous/*.c | grep -v -e control_conn -e client -e server) net/dial.c net/handshake_io.c lib/round.c lib/reports.c lib/links.c lib/join.c \
+is '' "$(grep -n 'hp_now()' $(ls rendezvous/*.c | grep -v -e control_conn -e client -e server) net/dial.c net/handshake.c lib/round.c lib/reports.c lib/links.c lib/join.c \
     lib/peer_heartbeat.c lib/stats.c | grep -v 'hp_now() - r->born')" 'limits by which others are judged are in the time of the loop (hp_loop_now)'
-=======
-is '' "$(grep -n 'hp_now()' $(ls rendezvous/*.c | grep -v -e control_conn -e clock_question) net/dial.c net/handshake.c lib/round.c lib/reports.c lib/links.c lib/join.c \
-    lib/peer_heartbeat.c lib/stats.c)" 'limits by which others are judged are in the time of the loop (hp_loop_now)'
->>>>>>> h-net
 
 # A forked child closes the sockets that net/socket.c knows. One that was closed behind its back would be another file.
 is '' "$(grep -nE '(^|[^_a-z>])(socket|accept4?)\(' net/*.c rendezvous/*.c lib/*.c | grep -v '^net/socket\.c:')" \

@@ -83,7 +83,7 @@ refused '3 ranks do not fit: 1 host offers 2 slots' 'too many ranks' -n 3 -H loc
 refused '-x 1=2: that is not the name of a variable' 'no variable' -x 1=2 true
 refused "--rsh ssh 'x: the quotes" 'open quotes' --rsh "ssh 'x" true
 printf 'localhost slots=2\nnode1 slot=3\n' >bad
-refused 'bad:2: word "slot=3": is not known; write slots=N' 'a bad hostfile' -f bad true
+refused 'bad:2: word "slot=3" is not known; write slots=N' 'a bad hostfile' -f bad true
 printf 'x' >file
 refused '--output-dir .*/file: cannot make the files of rank 0 there: Not a directory' 'no folder' --output-dir file true
 

@@ -57,7 +57,7 @@ run --rsh "'$tmp/my rsh'" -H n1 echo hello
 is hello "$out" 'quotes in --rsh are those of a shell'
 
 printf '[workers]\nn1\n' >inventory
-refused 'inventory:1: word "workers": is not a range; .*; a hostfile has no \[groups\]' "another tool's hosts" -f inventory true
+refused 'inventory:1: word "workers" is not a range; .*; a hostfile has no \[groups\]' "another tool's hosts" -f inventory true
 
 # --- programs that are none ---
 fails()

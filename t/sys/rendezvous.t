@@ -46,6 +46,8 @@ for wrong in --nonsense '--port 70000' '--port 1x' '--security perhaps' 'more' '
 done
 is 2 "$(status "$server" --security none --interface eth99)" 'an interface that is not there'
 like '^hoop-rendezvous: --interface eth99 leaves no interface; this machine has ' "$(cat said)" 'the option is named'
+is 2 "$(status "$server" --security none --interface 10.0.0.0/99)" 'a network that is none'
+like '^hoop-rendezvous: --interface 10.0.0.0/99: "10.0.0.0/99" is neither an interface name' "$(cat said)" 'it is, too'
 is 2 "$(status "$server" --port 0)" 'no secret'
 like 'new-secret' "$(cat said)" 'it says how to make one'
 is 0 "$(status "$server" --new-secret right)" 'a new secret'

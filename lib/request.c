@@ -261,15 +261,15 @@ check_message(const hp_request *r, int size, hoop_error *error)
 }
 
 /* One side of an alltoallv. */
-typedef struct side {
+typedef struct alltoallv_side {
     const void *buffer;
     const size_t *counts, *displs; /* displs NULL: one after the other */
     const char *buffer_name, *counts_name;
-} side;
+} alltoallv_side;
 
 /* *bytes: the bytes from the buffer's beginning to the end of its last block. */
 static hoop_result
-check_side(const side *b, size_t elem, int size, size_t *bytes, hoop_error *error)
+check_side(const alltoallv_side *b, size_t elem, int size, size_t *bytes, hoop_error *error)
 {
     size_t next = 0;
     *bytes = 0;
@@ -295,8 +295,8 @@ check_side(const side *b, size_t elem, int size, size_t *bytes, hoop_error *erro
 static hoop_result
 check_alltoallv(const hp_request *r, int rank, int size, hoop_error *error)
 {
-    const side send = {r->send, r->send_counts, r->send_displs, "sendbuf", "sendcounts"};
-    const side recv = {r->recv, r->counts, r->displs, "recvbuf", "recvcounts"};
+    const alltoallv_side send = {r->send, r->send_counts, r->send_displs, "sendbuf", "sendcounts"};
+    const alltoallv_side recv = {r->recv, r->counts, r->displs, "recvbuf", "recvcounts"};
     size_t elem = hoop_dtype_size((hoop_dtype)r->call.dtype), sent, received;
     if (elem == 0)
         return refuse(error, "unknown dtype; see hoop_dtype in hoop.h");

@@ -407,16 +407,6 @@ show(const top_choice *c)
     return print(&text, servers);
 }
 
-static int
-rows_of(const char *text)
-{
-    int rows;
-    if (hp_number_parse_int(text, 1, ALL_ROWS, &rows))
-        return rows;
-    fprintf(stderr, "hoop-top: --rows takes a number of 1 to %d, not \"%s\"\n", ALL_ROWS, text);
-    exit(EXIT_USAGE);
-}
-
 int
 main(int argc, char **argv)
 {
@@ -443,7 +433,11 @@ main(int argc, char **argv)
         case 'f': c.flight = 1; break;
         case 'J': c.job = optarg; break;
         case 's': c.secret_file = optarg; break;
-        case 'r': rows_wanted = rows_of(optarg); break;
+        case 'r':
+            if (hp_number_parse_int(optarg, 1, ALL_ROWS, &rows_wanted))
+                break;
+            fprintf(stderr, "hoop-top: --rows takes a number of 1 to %d, not \"%s\"\n", ALL_ROWS, optarg);
+            return EXIT_USAGE;
         case 'h': return fputs(help, stdout) < 0;
         case 'c': hp_option_list(stdout, options, letters, kinds); return 0;
         case 'V': return printf("hoop-top (hoop) %s\n", hoop_version()) < 0;

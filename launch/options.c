@@ -353,23 +353,6 @@ take_option(hp_options *options, char **argv, int *at, int *status, hoop_error *
 
 /* --- the environment --- */
 
-/*
- * PWD rather than getcwd if both are the same folder: other hosts may have the same path, but not the folder that a
- * link leads to here. The kernel marks a folder that was deleted; no rank can change into it.
- */
-static char *
-own_folder(void)
-{
-    const char *pwd = getenv("PWD");
-    char here[PATH_MAX] = "";
-    struct stat a, b;
-    if (pwd && pwd[0] == '/' && stat(pwd, &a) == 0 && stat(".", &b) == 0 && a.st_dev == b.st_dev &&
-        a.st_ino == b.st_ino)
-        return hp_xstrdup(pwd);
-    ssize_t n = readlink("/proc/self/cwd", here, sizeof(here) - 1);
-    return hp_xstrdup(n > 0 ? here : "/");
-}
-
 /* The batch system's hosts: all of them, or those that the user lists. */
 static hoop_result
 take_allocation(hp_options *options, int listed, hoop_error *error)
@@ -444,7 +427,20 @@ hp_options_parse(hp_options *options, int argc, char **argv)
     hoop_result result = HOOP_SUCCESS;
     int at = 1, status = GO_ON;
     hoop_error error;
-    *options = (hp_options){.here = own_folder()};
+    /*
+     * PWD rather than getcwd if both are the same folder: other hosts may have the same path, but not the folder that a
+     * link leads to here. The kernel marks a folder that was deleted; no rank can change into it.
+     */
+    const char *pwd = getenv("PWD");
+    char here[PATH_MAX] = "/";
+    struct stat a, b;
+    if (!pwd || pwd[0] != '/' || stat(pwd, &a) < 0 || stat(".", &b) < 0 || a.st_dev != b.st_dev ||
+        a.st_ino != b.st_ino) {
+        ssize_t n = readlink("/proc/self/cwd", here, sizeof(here) - 1);
+        here[n > 0 ? n : 1] = '\0';
+        pwd = here;
+    }
+    *options = (hp_options){.here = hp_xstrdup(pwd)};
     if (argc == 1) {
         print_usage(stderr);
         return 2;

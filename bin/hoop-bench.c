@@ -340,7 +340,7 @@ take_memory(perf_run *run)
     const perf_memory *memory = perf_memory_open(run->options.gpus, why, sizeof(why));
     refuse_unless_all(run, memory ? 1 : 0, why);
     /* All ranks look before the first one takes memory: the kernel promises more than there is, and kills its users. */
-    if (perf_memory_is_host(memory))
+    if (run->options.gpus == 0)
         refuse_unless_all(run, has_room(run, why, sizeof(why)), why);
     run->samples = calloc((size_t)run->options.iterations, sizeof(*run->samples));
     run->counts = calloc((size_t)run->ranks, sizeof(*run->counts));

@@ -77,30 +77,26 @@ complain(const hoop_error *error)
     return EXIT_USAGE;
 }
 
-static hoop_result
-secret_from_environment(hp_secret *secret, hoop_error *error)
-{
-    const char *fd = getenv("HOOP_SECRET_FD"), *file = getenv("HOOP_SECRET_FILE");
-    int number;
-    if (fd && *fd) {
-        if (!hp_number_parse_int(fd, 0, 1 << 20, &number))
-            return hp_err_set(error, HOOP_ERR_AUTH, "HOOP_SECRET_FD is \"%s\", which is no descriptor number", fd);
-        return hp_secret_from_fd(secret, number, error);
-    }
-    if (file && *file)
-        return hp_secret_from_file(secret, file, error);
-    return hp_err_set(error, HOOP_ERR_AUTH,
-                      "no secret: make one with \"hoop-rendezvous --new-secret FILE\", then give it here with "
-                      "--secret-file FILE and to every rank as HOOP_SECRET_FILE=FILE");
-}
-
 /* The secret to serve with; with --job, that job's own key. */
 static hoop_result
 find_secret(hp_secret *secret, const settings *s, hoop_error *error)
 {
+    const char *fd = getenv("HOOP_SECRET_FD"), *file = s->secret_file;
     uint8_t job[HP_JOB_ID_BYTES];
-    hoop_result result =
-        s->secret_file ? hp_secret_from_file(secret, s->secret_file, error) : secret_from_environment(secret, error);
+    hoop_result result;
+    int number;
+    if (!file && !(fd && *fd))
+        file = getenv("HOOP_SECRET_FILE");
+    if (file && (*file || s->secret_file))
+        result = hp_secret_from_file(secret, file, error);
+    else if (!fd || !*fd)
+        result = hp_err_set(error, HOOP_ERR_AUTH,
+                            "no secret: make one with \"hoop-rendezvous --new-secret FILE\", then give it here with "
+                            "--secret-file FILE and to every rank as HOOP_SECRET_FILE=FILE");
+    else if (hp_number_parse_int(fd, 0, 1 << 20, &number))
+        result = hp_secret_from_fd(secret, number, error);
+    else
+        result = hp_err_set(error, HOOP_ERR_AUTH, "HOOP_SECRET_FD is \"%s\", which is no descriptor number", fd);
     if (result || !s->job)
         return result;
     result = hp_job_id(job, s->job, error);

@@ -177,40 +177,39 @@ show_screen(void (*fill)(hp_buffer *out, int lines, int columns))
 
 /* --- flight recorders --- */
 
-static hoop_result
-add_path(hp_flight_collection *all, const char *path, const char *job, hoop_error *error)
-{
-    static const char json[] = ".json";
-    struct stat st;
-    size_t n = strlen(path);
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        return hp_flight_add_folder(all, path, job, error);
-    if (n > sizeof(json) && strcmp(path + n - sizeof(json) + 1, json) == 0)
-        return hp_flight_add_archive(all, path, error);
-    return hp_flight_add_file(all, path, job, error);
-}
-
-/* The recorders that are named; without a name those of this user. 0, or the exit status. */
+/* The recorders that are named. 0, or the exit status. */
 static int
 collect(hp_flight_collection *all, char **paths, const char *job)
 {
+    static const char json[] = ".json";
+    hoop_result result = HOOP_SUCCESS;
     hoop_error error;
-    for (; *paths; paths++)
-        if (add_path(all, *paths, job, &error) != HOOP_SUCCESS) {
-            fprintf(stderr, "hoop-top: %s: %s\n", *paths, error.text);
-            return 1;
-        }
-    return 0;
+    struct stat st;
+    for (; *paths && result == HOOP_SUCCESS; paths++) {
+        const char *path = *paths;
+        size_t n = strlen(path);
+        if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+            result = hp_flight_add_folder(all, path, job, &error);
+        else if (n > sizeof(json) && strcmp(path + n - sizeof(json) + 1, json) == 0)
+            result = hp_flight_add_archive(all, path, &error);
+        else
+            result = hp_flight_add_file(all, path, job, &error);
+        if (result != HOOP_SUCCESS)
+            fprintf(stderr, "hoop-top: %s: %s\n", path, error.text);
+    }
+    return result != HOOP_SUCCESS;
 }
 
-/* Those in the folders of this user, of which one may be absent. */
+/* Without a name those in the folders of this user, of which one may be absent. */
 static int
-collect_own(hp_flight_collection *all, const char *job)
+collect_once(hp_flight_collection *all, char **named, const char *job)
 {
     char path[HP_FLIGHT_PATH];
     char *paths[] = {path, NULL};
     hoop_error error;
     int found = 0, status = 0;
+    if (*named)
+        return collect(all, named, job);
     for (int i = 0; status == 0 && i < HP_FLIGHT_FOLDERS; i++) {
         int fd = hp_flight_folder_open(i, path, &error);
         if (fd < 0)
@@ -248,12 +247,6 @@ tell(const hp_flight_collection *all, int json)
     return status;
 }
 
-static int
-collect_once(hp_flight_collection *all, char **paths, const char *job)
-{
-    return *paths ? collect(all, paths, job) : collect_own(all, job);
-}
-
 /* Ranks that run are read twice, so that one is not called late because it was read a moment earlier. */
 static int
 collect_all(hp_flight_collection *all, char **paths, const char *job)
@@ -274,54 +267,37 @@ collect_all(hp_flight_collection *all, char **paths, const char *job)
     return status;
 }
 
-typedef struct archive {
-    char path[PATH_MAX]; /* empty: none was found */
-    struct timespec written;
-} archive;
-
-static int
-is_archive(const char *name, const char *job)
-{
-    static const char ending[] = ".flight.json";
-    char wanted[NAME_MAX + 1];
-    size_t n = strlen(name), end = sizeof(ending) - 1;
-    snprintf(wanted, sizeof(wanted), "hoop-%s%s", job ? job : "", ending);
-    return job ? strcmp(name, wanted) == 0 : n > end && strcmp(name + n - end, ending) == 0;
-}
-
-static void
-find_newest(archive *newest, const char *path, const char *job)
-{
-    struct stat st;
-    const struct timespec *this = &st.st_mtim, *last = &newest->written;
-    DIR *folder = opendir(path);
-    for (struct dirent *file; folder && (file = readdir(folder));) {
-        if (!is_archive(file->d_name, job) || fstatat(dirfd(folder), file->d_name, &st, 0) != 0 || !S_ISREG(st.st_mode))
-            continue;
-        int is_later = this->tv_sec != last->tv_sec ? this->tv_sec > last->tv_sec : this->tv_nsec > last->tv_nsec;
-        if (newest->path[0] && !is_later)
-            continue;
-        int n = snprintf(newest->path, sizeof(newest->path), "%s%s%s", path, path[strlen(path) - 1] == '/' ? "" : "/",
-                         file->d_name);
-        newest->written = st.st_mtim;
-        if (n >= (int)sizeof(newest->path))
-            newest->path[0] = '\0';
-    }
-    if (folder)
-        closedir(folder);
-}
-
 /* Where no recorder is, the newest file that hooprun has written, if there is one. */
 static int
 collect_newest(hp_flight_collection *all, char **paths, const char *job)
 {
-    archive newest = {.path = ""};
-    char *found[] = {newest.path, NULL};
-    for (; *paths; paths++)
-        find_newest(&newest, *paths, job);
-    if (!newest.path[0])
+    static const char ending[] = ".flight.json";
+    char newest[PATH_MAX] = "", wanted[NAME_MAX + 1], *found[] = {newest, NULL};
+    struct timespec last = {0};
+    struct stat st;
+    const struct timespec *this = &st.st_mtim;
+    snprintf(wanted, sizeof(wanted), "hoop-%s%s", job ? job : "", ending);
+    for (; *paths; paths++) {
+        const char *between = (*paths)[strlen(*paths) - 1] == '/' ? "" : "/";
+        DIR *folder = opendir(*paths);
+        for (struct dirent *file; folder && (file = readdir(folder));) {
+            size_t n = strlen(file->d_name), end = sizeof(ending) - 1;
+            int fits = job ? strcmp(file->d_name, wanted) == 0 : n > end && strcmp(file->d_name + n - end, ending) == 0;
+            if (!fits || fstatat(dirfd(folder), file->d_name, &st, 0) != 0 || !S_ISREG(st.st_mode))
+                continue;
+            int is_later = this->tv_sec != last.tv_sec ? this->tv_sec > last.tv_sec : this->tv_nsec > last.tv_nsec;
+            if (newest[0] && !is_later)
+                continue;
+            last = *this;
+            if (snprintf(newest, sizeof(newest), "%s%s%s", *paths, between, file->d_name) >= (int)sizeof(newest))
+                newest[0] = '\0';
+        }
+        if (folder)
+            closedir(folder);
+    }
+    if (!newest[0])
         return 0;
-    fprintf(stderr, "hoop-top: there is no recorder, so it reads %s, which hooprun has written\n", newest.path);
+    fprintf(stderr, "hoop-top: there is no recorder, so it reads %s, which hooprun has written\n", newest);
     return collect(all, found, NULL);
 }
 
@@ -431,16 +407,6 @@ show(const top_choice *c)
     return print(&text, servers);
 }
 
-static int
-rows_of(const char *text)
-{
-    int rows;
-    if (hp_number_parse_int(text, 1, ALL_ROWS, &rows))
-        return rows;
-    fprintf(stderr, "hoop-top: --rows takes a number of 1 to %d, not \"%s\"\n", ALL_ROWS, text);
-    exit(EXIT_USAGE);
-}
-
 int
 main(int argc, char **argv)
 {
@@ -467,7 +433,11 @@ main(int argc, char **argv)
         case 'f': c.flight = 1; break;
         case 'J': c.job = optarg; break;
         case 's': c.secret_file = optarg; break;
-        case 'r': rows_wanted = rows_of(optarg); break;
+        case 'r':
+            if (hp_number_parse_int(optarg, 1, ALL_ROWS, &rows_wanted))
+                break;
+            fprintf(stderr, "hoop-top: --rows takes a number of 1 to %d, not \"%s\"\n", ALL_ROWS, optarg);
+            return EXIT_USAGE;
         case 'h': return fputs(help, stdout) < 0;
         case 'c': hp_option_list(stdout, options, letters, kinds); return 0;
         case 'V': return printf("hoop-top (hoop) %s\n", hoop_version()) < 0;

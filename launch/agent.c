@@ -402,24 +402,6 @@ open_agent(agent *a)
     return hp_write_queue_open(&a->out, a->loop, STDOUT_FILENO, push, a);
 }
 
-static void
-close_agent(agent *a)
-{
-    if (a->ranks)
-        hp_ranks_free(a->ranks);
-    hp_flight_claim_end(&a->claim);
-    hp_write_queue_close(&a->out);
-    hp_watch_free(a->in_watch);
-    hp_timer_free(a->look);
-    hp_timer_free(a->renewal);
-    hp_knock_close(&a->knock);
-    hp_signals_close(&a->signals);
-    hp_spec_free(&a->spec);
-    hp_buffer_free(&a->in);
-    if (a->loop)
-        hp_loop_free(a->loop);
-}
-
 /*
  * A remote shell may have made its socket this process's output. During an outage what was written waits in the kernel;
  * if the socket were closed then, the launcher's next ping would reset it, and the launcher would never hear how the ranks
@@ -458,6 +440,18 @@ hp_agent_main(void)
         if (a.out.broken)
             lose_launcher(&a, GONE);
     }
-    close_agent(&a);
+    if (a.ranks)
+        hp_ranks_free(a.ranks);
+    hp_flight_claim_end(&a.claim);
+    hp_write_queue_close(&a.out);
+    hp_watch_free(a.in_watch);
+    hp_timer_free(a.look);
+    hp_timer_free(a.renewal);
+    hp_knock_close(&a.knock);
+    hp_signals_close(&a.signals);
+    hp_spec_free(&a.spec);
+    hp_buffer_free(&a.in);
+    if (a.loop)
+        hp_loop_free(a.loop);
     return a.launcher == DESERTED;
 }

@@ -46,34 +46,26 @@ set_slots(hp_host_entry *host, int slots)
     host->mentions = 0;
 }
 
-/* One item of "4(x2),3": 4 slots on each of two hosts. Returns how many hosts it covers; 0: it cannot be read. */
-static int
-read_item(const char *item, size_t n, int *slots)
-{
-    const char *times = memchr(item, '(', n);
-    size_t digits = times ? (size_t)(times - item) : n;
-    int hosts = 1;
-    if (!hp_number_parse_digits(item, digits, HP_SLOTS_MAX, slots) || *slots == 0)
-        return 0;
-    if (!times)
-        return 1;
-    if (n - digits < 4 || times[1] != 'x' || item[n - 1] != ')' ||
-        !hp_number_parse_digits(times + 2, n - digits - 3, HP_HOSTS_MAX, &hosts))
-        return 0;
-    return hosts;
-}
-
-/* 1 if the text has slots for exactly these hosts. */
+/*
+ * 1 if the text has slots for exactly these hosts. An item of "4(x2),3" has 4 slots on each of two hosts.
+ */
 static int
 read_slots(hp_host_list *hosts, const char *text)
 {
     int host = 0;
     while (*text != '\0') {
         size_t n = strcspn(text, ",");
-        int slots, times = read_item(text, n, &slots);
-        if (times == 0 || times > hosts->count - host)
+        const char *times = memchr(text, '(', n);
+        size_t digits = times ? (size_t)(times - text) : n;
+        int slots, count = 1;
+        if (!hp_number_parse_digits(text, digits, HP_SLOTS_MAX, &slots) || slots == 0)
             return 0;
-        while (times-- > 0)
+        if (times && (n - digits < 4 || times[1] != 'x' || text[n - 1] != ')' ||
+                      !hp_number_parse_digits(times + 2, n - digits - 3, HP_HOSTS_MAX, &count)))
+            return 0;
+        if (count == 0 || count > hosts->count - host)
+            return 0;
+        while (count-- > 0)
             set_slots(&hosts->entry[host++], slots);
         text += n + (text[n] == ',');
     }

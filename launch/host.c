@@ -376,15 +376,15 @@ hp_hosts_knocked(hp_hosts *hosts, int rank)
 }
 
 void
-hp_hosts_stdin(hp_hosts *hosts, const uint8_t *bytes, size_t n)
+hp_hosts_stdin(void *hosts, const uint8_t *bytes, size_t n)
 {
-    tell(hosts->first, HP_MSG_STDIN, bytes, n);
+    tell(((hp_hosts *)hosts)->first, HP_MSG_STDIN, bytes, n);
 }
 
 void
-hp_hosts_stdin_end(hp_hosts *hosts)
+hp_hosts_stdin_end(void *hosts)
 {
-    tell(hosts->first, HP_MSG_STDIN_END, NULL, 0);
+    tell(((hp_hosts *)hosts)->first, HP_MSG_STDIN_END, NULL, 0);
 }
 
 void

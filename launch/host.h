@@ -91,9 +91,9 @@ hp_process hp_hosts_process(const hp_hosts *hosts, int rank, uint32_t pid);
 void hp_hosts_knocked(hp_hosts *hosts,
                       int rank); /* the agent of this rank's host has made a new connection to the server */
 
-/* To rank 0. */
-void hp_hosts_stdin(hp_hosts *hosts, const uint8_t *bytes, size_t n);
-void hp_hosts_stdin_end(hp_hosts *hosts);
+/* To rank 0. As functions of hp_stdin_owner: `hosts` is a hp_hosts. */
+void hp_hosts_stdin(void *hosts, const uint8_t *bytes, size_t n);
+void hp_hosts_stdin_end(void *hosts);
 
 /* To every host. */
 void hp_hosts_look(hp_hosts *hosts);               /* asks for the flight recorders as they are now */

@@ -127,30 +127,23 @@ find_address(hp_job_server *s, int host, const char *seen_from, const hp_server_
 
 /* --- the server --- */
 
-/* The setting as the ranks will have it: from -x, else from our environment. */
-static hoop_result
-find_ports(const hp_job_server *s, hp_ports *ports, hoop_error *error)
-{
-    static const char name[] = "HOOP_PORT_RANGE=";
-    const hp_strings *env = &s->options->variables;
-    char range[HP_VALUE_TEXT];
-    hp_config_glance(HP_SET_port_range, range);
-    for (size_t i = 0; i < env->count; i++)
-        if (strncmp(env->item[i], name, sizeof(name) - 1) == 0)
-            snprintf(range, sizeof(range), "%s", env->item[i] + sizeof(name) - 1);
-    return hp_ports_parse(ports, range, error);
-}
-
 hoop_result
 hp_job_server_start(hp_job_server *s, hp_loop *loop, int host, const char *seen_from, const hp_server_options *owner,
                     hoop_error *error)
 {
+    static const char name[] = "HOOP_PORT_RANGE=";
+    const hp_strings *env = &s->options->variables;
     hp_server_options *options = &s->serving;
+    char range[HP_VALUE_TEXT];
     if (s->server || (!s->mapping->all_here && s->mapping->host[host].here))
         return HOOP_SUCCESS;
     *options = *owner;
+    hp_config_glance(HP_SET_port_range, range); /* as the ranks will have it: from -x, else from our environment */
+    for (size_t i = 0; i < env->count; i++)
+        if (strncmp(env->item[i], name, sizeof(name) - 1) == 0)
+            snprintf(range, sizeof(range), "%s", env->item[i] + sizeof(name) - 1);
     if (find_address(s, host, seen_from, owner, error) != HOOP_SUCCESS ||
-        find_ports(s, &options->ports, error) != HOOP_SUCCESS)
+        hp_ports_parse(&options->ports, range, error) != HOOP_SUCCESS)
         return error->code;
     options->mode = HP_MODE_AUTH;
     options->asked = 1;

@@ -148,23 +148,6 @@ add_remote(hp_strings *words, const hp_options *options, const char *host, const
     hp_strings_add(words, hp_xstrdup("--agent"));
 }
 
-static void
-make_host(hp_mapped_host *host, const hp_options *options, const char *name)
-{
-    char self[PATH_MAX];
-    hp_spawn_own_path(self);
-    if (host->here) {
-        hp_strings_add(&host->call, hp_xstrdup(self));
-        hp_strings_add(&host->call, hp_xstrdup("--agent"));
-        return;
-    }
-    char *there = options->prefix ? hp_xasprintf("%s/bin/hoop-launch", options->prefix) : hp_xstrdup(self);
-    add_remote(&host->call, options, name, there);
-    if (!options->prefix)
-        add_remote(&host->other, options, name, "hoop-launch");
-    free(there);
-}
-
 /* --- one machine under several names --- */
 
 typedef struct placed_host {
@@ -216,6 +199,7 @@ hoop_result
 hp_mapping_make(hp_mapping *mapping, const hp_options *options, hoop_error *error)
 {
     hp_rank_map_request request = {.ranks = options->ranks, .per_host = options->per_host, .local = 1};
+    char self[PATH_MAX];
     request.cores = hp_processors_count();
     request.allocation = options->whole_allocation ? options->allocation.name : NULL;
     *mapping = (hp_mapping){.options = options, .list = &options->hosts};
@@ -234,12 +218,24 @@ hp_mapping_make(hp_mapping *mapping, const hp_options *options, hoop_error *erro
         return HOOP_ERR_INVALID_ARGUMENT;
     count_local(mapping);
     mapping->all_here = 1;
+    hp_spawn_own_path(self);
+    char *there = options->prefix ? hp_xasprintf("%s/bin/hoop-launch", options->prefix) : hp_xstrdup(self);
     for (int i = 0; i < mapping->list->count; i++) {
+        hp_mapped_host *host = &mapping->host[i];
+        const char *name = mapping->list->entry[i].name;
         if (mapping->ranks.count[i] == 0)
             continue;
-        mapping->all_here &= mapping->host[i].here;
-        make_host(&mapping->host[i], options, mapping->list->entry[i].name);
+        mapping->all_here &= host->here;
+        if (host->here) {
+            hp_strings_add(&host->call, hp_xstrdup(self));
+            hp_strings_add(&host->call, hp_xstrdup("--agent"));
+            continue;
+        }
+        add_remote(&host->call, options, name, there);
+        if (!options->prefix)
+            add_remote(&host->other, options, name, "hoop-launch");
     }
+    free(there);
     return HOOP_SUCCESS;
 }
 
@@ -292,36 +288,31 @@ hp_mapping_announce(const hp_mapping *mapping)
     fprintf(stderr, "%s), by %s; -n and -H choose fewer\n", shown < used ? " ..." : "", mapping->options->rsh.item[0]);
 }
 
-static void
-print_host(const hp_mapping *mapping, int i)
-{
-    const hp_host_entry *host = &mapping->list->entry[i];
-    int first = mapping->ranks.first[i], count = mapping->ranks.count[i];
-    if (count == 0) {
-        printf("  %-20s no ranks\n", host->name);
-        return;
-    }
-    printf(count == 1 ? "  %-20s rank %d" : "  %-20s ranks %d", host->name, first);
-    if (count > 1)
-        printf("-%d", first + count - 1);
-    if (host->slots > 0)
-        printf(", slots %d", host->slots + host->mentions);
-    if (host->addr[0] != '\0')
-        printf(", addr %s", host->addr);
-    if (host->iface[0] != '\0')
-        printf(", iface %s", host->iface);
-    printf(mapping->host[i].here ? ", here:" : ", by:");
-    print_words(mapping->host[i].call.item);
-    printf("\n");
-}
-
 void
 hp_mapping_print(const hp_mapping *mapping)
 {
     printf("%s on %s\n", hp_say_count((uint64_t)mapping->ranks.size, "rank").text,
            hp_say_count((uint64_t)hosts_used(mapping), "host").text);
-    for (int i = 0; i < mapping->list->count; i++)
-        print_host(mapping, i);
+    for (int i = 0; i < mapping->list->count; i++) {
+        const hp_host_entry *host = &mapping->list->entry[i];
+        int first = mapping->ranks.first[i], count = mapping->ranks.count[i];
+        if (count == 0) {
+            printf("  %-20s no ranks\n", host->name);
+            continue;
+        }
+        printf(count == 1 ? "  %-20s rank %d" : "  %-20s ranks %d", host->name, first);
+        if (count > 1)
+            printf("-%d", first + count - 1);
+        if (host->slots > 0)
+            printf(", slots %d", host->slots + host->mentions);
+        if (host->addr[0] != '\0')
+            printf(", addr %s", host->addr);
+        if (host->iface[0] != '\0')
+            printf(", iface %s", host->iface);
+        printf(mapping->host[i].here ? ", here:" : ", by:");
+        print_words(mapping->host[i].call.item);
+        printf("\n");
+    }
     if (mapping->options->agent.bind)
         printf("each rank is bound to its share of its host's processors\n");
     printf("each rank:");

@@ -208,33 +208,25 @@ has_name(const char *names, const char *word)
 }
 
 static void
-print_row(FILE *to, const struct row *r)
-{
-    char line[256] = "", name[NAME_SIZE];
-    const char *names = r->names, *end = strchr(names, '|');
-    size_t n = 0;
-    if (end == names)
-        return;
-    while ((names = next_name(names, name)) && (!end || names <= end)) {
-        n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s",
-                              n                        ? ", "
-                              : strncmp(name, "--", 2) ? "  "
-                                                       : "      ",
-                              name);
-        if (n >= sizeof(line))
-            return;
-    }
-    snprintf(line + n, sizeof(line) - n, " %s", r->value);
-    fprintf(to, "%-*s%s\n", COLUMN - 1, line, r->help);
-}
-
-static void
 print_usage(FILE *to)
 {
     fprintf(to,
             "usage: hooprun [-n RANKS] [-H HOST:SLOTS,... | --hostfile FILE] [OPTION...] PROGRAM [ARGUMENT...]\n\n");
-    for (size_t i = 0; i < ROWS; i++)
-        print_row(to, &rows[i]);
+    for (size_t i = 0; i < ROWS; i++) {
+        char line[256] = "", name[NAME_SIZE];
+        const char *names = rows[i].names, *end = strchr(names, '|');
+        size_t n = 0;
+        while (n < sizeof(line) && (names = next_name(names, name)) && (!end || names <= end))
+            n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s",
+                                  n                        ? ", "
+                                  : strncmp(name, "--", 2) ? "  "
+                                                           : "      ",
+                                  name);
+        if (n == 0 || n >= sizeof(line))
+            continue; /* no name is shown */
+        snprintf(line + n, sizeof(line) - n, " %s", rows[i].value);
+        fprintf(to, "%-*s%s\n", COLUMN - 1, line, rows[i].help);
+    }
     fprintf(to, "\n  hooprun -n 4 ./train                     four ranks here\n"
                 "  hooprun --hostfile hosts -x LR=0.1 ./train\n");
 }
@@ -318,26 +310,19 @@ take_value(given *g, enum value_kind kind, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
-/* Takes --name=value and -n4 apart: `word` is cut to the name; returns the value, or NULL. free() it. */
-static char *
-split_word(char *word)
-{
-    char *value = strchr(word, '=');
-    if ((strncmp(word, "-n", 2) == 0 || strncmp(word, "-N", 2) == 0) && isdigit((unsigned char)word[2])) {
-        value = hp_xstrdup(word + 2);
-        word[2] = '\0';
-    } else if (value) {
-        *value = '\0';
-        value = hp_xstrdup(value + 1);
-    }
-    return value;
-}
-
 /* Takes the option at argv[*at]; *at moves behind it and its value. */
 static hoop_result
 take_option(hp_options *options, char **argv, int *at, int *status, hoop_error *error)
 {
-    char *name = hp_xstrdup(argv[*at]), *joined = split_word(name);
+    char *name = hp_xstrdup(argv[*at]), *joined = NULL, *equals = strchr(name, '=');
+    /* --name=value and -n4 are cut to the name. */
+    if ((strncmp(name, "-n", 2) == 0 || strncmp(name, "-N", 2) == 0) && isdigit((unsigned char)name[2])) {
+        joined = hp_xstrdup(name + 2);
+        name[2] = '\0';
+    } else if (equals) {
+        joined = hp_xstrdup(equals + 1);
+        *equals = '\0';
+    }
     const struct row *row = NULL;
     given g = {.options = options, .option = name, .value = joined, .status = GO_ON};
     hoop_result result;
@@ -367,23 +352,6 @@ take_option(hp_options *options, char **argv, int *at, int *status, hoop_error *
 }
 
 /* --- the environment --- */
-
-/*
- * PWD rather than getcwd if both are the same folder: other hosts may have the same path, but not the folder that a
- * link leads to here. The kernel marks a folder that was deleted; no rank can change into it.
- */
-static char *
-own_folder(void)
-{
-    const char *pwd = getenv("PWD");
-    char here[PATH_MAX] = "";
-    struct stat a, b;
-    if (pwd && pwd[0] == '/' && stat(pwd, &a) == 0 && stat(".", &b) == 0 && a.st_dev == b.st_dev &&
-        a.st_ino == b.st_ino)
-        return hp_xstrdup(pwd);
-    ssize_t n = readlink("/proc/self/cwd", here, sizeof(here) - 1);
-    return hp_xstrdup(n > 0 ? here : "/");
-}
 
 /* The batch system's hosts: all of them, or those that the user lists. */
 static hoop_result
@@ -459,7 +427,20 @@ hp_options_parse(hp_options *options, int argc, char **argv)
     hoop_result result = HOOP_SUCCESS;
     int at = 1, status = GO_ON;
     hoop_error error;
-    *options = (hp_options){.here = own_folder()};
+    /*
+     * PWD rather than getcwd if both are the same folder: other hosts may have the same path, but not the folder that a
+     * link leads to here. The kernel marks a folder that was deleted; no rank can change into it.
+     */
+    const char *pwd = getenv("PWD");
+    char here[PATH_MAX] = "/";
+    struct stat a, b;
+    if (!pwd || pwd[0] != '/' || stat(pwd, &a) < 0 || stat(".", &b) < 0 || a.st_dev != b.st_dev ||
+        a.st_ino != b.st_ino) {
+        ssize_t n = readlink("/proc/self/cwd", here, sizeof(here) - 1);
+        here[n > 0 ? n : 1] = '\0';
+        pwd = here;
+    }
+    *options = (hp_options){.here = hp_xstrdup(pwd)};
     if (argc == 1) {
         print_usage(stderr);
         return 2;

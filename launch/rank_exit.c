@@ -225,21 +225,6 @@ find_cause(const hp_failure *failure)
     return &failure->first;
 }
 
-/*
- * Whether the reason adds something: it is more than that this rank was lost, and about an operation or not in the
- * rank's own words. A verdict on the ranks' calls may be about the rank that waits.
- */
-static int
-ring_tells_more(const hp_failure *failure)
-{
-    int rank = failure->first.rank;
-    const hp_buffer *tail = &failure->rank[rank].tail;
-    size_t n = hp_buffer_size(tail);
-    if (!failure->ring || (!failure->ring_judged && failure->ring_rank == rank))
-        return 0;
-    return failure->ring_worked || n == 0 || !memmem(hp_buffer_first(tail), n, failure->ring, strlen(failure->ring));
-}
-
 /* --- the report --- */
 
 /* The last lines of a stream as text, with control bytes replaced; free() it. */
@@ -280,7 +265,14 @@ hp_failure_report(hp_failure *failure, hp_output *output, int hidden)
     if (missing)
         hp_diag(output, "%s did not find hoop's library: name the folder where hoop is installed there, --prefix DIR",
                 failure->first.host);
-    if (ring_tells_more(failure))
+    /*
+     * The reason adds something if it is more than that this rank was lost, and about an operation or not in the rank's
+     * own words. A verdict on the ranks' calls may be about the rank that waits.
+     */
+    int more = failure->ring && (failure->ring_judged || failure->ring_rank != failure->first.rank);
+    size_t n = hp_buffer_size(&rank->tail);
+    if (more && (failure->ring_worked || n == 0 ||
+                 !memmem(hp_buffer_first(&rank->tail), n, failure->ring, strlen(failure->ring))))
         hp_diag(output, "%s had failed: %s", failure->split ? failure->split : "the ring", failure->ring);
 }
 

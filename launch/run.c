@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/say.h"
 #include "launch/rank_env.h"
 #include "launch/recorders.h"
 #include "launch/silence.h"
@@ -55,12 +56,6 @@ typedef struct hp_run {
     int killed;   /* the agents have been killed */
     int flushing; /* the reader of the output has a last second */
 } hp_run;
-
-static const char *
-plural(int n)
-{
-    return n == 1 ? "" : "s";
-}
 
 /* --- stopping --- */
 
@@ -122,8 +117,8 @@ static void
 time_limit_reached(void *arg)
 {
     hp_run *run = arg;
-    hp_diag(run->output, "the time limit of %g s is reached; stopping %d rank%s",
-            (double)run->options->timeout / (double)HP_SEC, run->failure.running, plural(run->failure.running));
+    hp_diag(run->output, "the time limit of %g s is reached; stopping %s",
+            (double)run->options->timeout / (double)HP_SEC, hp_say_count((uint64_t)run->failure.running, "rank").text);
     hp_job_server_table(&run->server, run->output, HP_TABLE_ALL);
     stop(run, 124, GRACE);
 }
@@ -162,22 +157,6 @@ ranks_not_started(void *arg, hp_host *host, int status, const char *text, size_t
         hp_diag(run->output, "%s: %.*s", host->name, (int)n, text);
     run->failure.running -= host->count;
     stop(run, status, GRACE);
-}
-
-/* --- standard input --- */
-
-static void
-send_stdin(void *arg, const uint8_t *bytes, size_t n)
-{
-    hp_run *run = arg;
-    hp_hosts_stdin(&run->hosts, bytes, n);
-}
-
-static void
-end_stdin(void *arg)
-{
-    hp_run *run = arg;
-    hp_hosts_stdin_end(&run->hosts);
 }
 
 static void
@@ -259,25 +238,6 @@ start_agents(hp_run *run)
 }
 
 static void
-start_ranks(hp_run *run)
-{
-    hp_winsize winsize = size_for_ranks(run);
-    hp_silence_watch(&run->silence);
-    run->phase = RUNNING;
-    run->failure.running = run->mapping->ranks.size;
-    for (int i = 0; i < run->hosts.count; i++)
-        if (run->hosts.host[i].conn)
-            hp_host_send_spec(&run->hosts.host[i], &run->server, winsize);
-    hp_job_server_forget_secret(&run->server);
-    if (run->options->timeout > 0)
-        hp_timer_set(run->time_limit, run->options->timeout);
-    if (run->in)
-        hp_stdin_go(run->in);
-    else
-        end_stdin(run);
-}
-
-static void
 server_says(void *arg, const char *line)
 {
     const hp_run *run = arg;
@@ -344,10 +304,9 @@ start_server(hp_run *run, const hp_host *host)
                                      .summary = run->options->summary || run->options->verbose ? server_sums_up : NULL,
                                      .arg = run};
     int had_started = !!run->server.server;
-    const char *seen_from = host->conn->seen_from;
     hoop_error error;
     char text[HP_ADDR_TEXT];
-    if (hp_job_server_start(&run->server, run->loop, host->index, seen_from, &owner, &error) != HOOP_SUCCESS) {
+    if (hp_job_server_start(&run->server, run->loop, host->index, host->conn->seen_from, &owner, &error)) {
         hp_diag(run->output, "cannot open the rendezvous server: %s", error.text);
         stop(run, 2, GRACE);
     } else if (run->options->verbose && !had_started && run->server.server) {
@@ -359,6 +318,7 @@ static void
 agent_greeted(void *arg, hp_host *host)
 {
     hp_run *run = arg;
+    hp_hosts *hosts = &run->hosts;
     if (run->options->verbose) {
         hp_diag(run->output, "%s has answered", host->name);
         hp_diag_quote(run->output, host->name, host->conn->banner);
@@ -370,8 +330,22 @@ agent_greeted(void *arg, hp_host *host)
     }
     start_server(run, host);
     start_agents(run);
-    if (run->hosts.greeted == run->hosts.used && run->phase == STARTING)
-        start_ranks(run);
+    if (hosts->greeted != hosts->used || run->phase != STARTING)
+        return;
+    /* All have answered: the ranks start. */
+    hp_silence_watch(&run->silence);
+    run->phase = RUNNING;
+    run->failure.running = run->mapping->ranks.size;
+    for (int i = 0; i < hosts->count; i++)
+        if (hosts->host[i].conn)
+            hp_host_send_spec(&hosts->host[i], &run->server, size_for_ranks(run));
+    hp_job_server_forget_secret(&run->server);
+    if (run->options->timeout > 0)
+        hp_timer_set(run->time_limit, run->options->timeout);
+    if (run->in)
+        hp_stdin_go(run->in);
+    else
+        hp_hosts_stdin_end(hosts);
 }
 
 static void
@@ -429,37 +403,12 @@ interrupted(hp_run *run, int number)
     }
     run->by_signal = number;
     if (run->phase != STOPPING) {
-        hp_diag(run->output, "%s; stopping %d rank%s (once more: kill at once)", name, run->failure.running,
-                plural(run->failure.running));
+        hp_diag(run->output, "%s; stopping %s (once more: kill at once)", name,
+                hp_say_count((uint64_t)run->failure.running, "rank").text);
         if (run->server.server && hp_server_stalled(run->server.server) >= HP_SEC)
             hp_job_server_table(&run->server, run->output, HP_TABLE_SHORT);
     }
     stop(run, 128 + number, GRACE);
-}
-
-/*
- * Ctrl-Z: the ranks are stopped, then the launcher, until the shell's fg or bg. A SIGTSTP would not stop the ranks,
- * whose sessions have no shell. Time does not count meanwhile.
- */
-static void
-sleep_until_continued(hp_run *run)
-{
-    if (run->phase == RUNNING)
-        hp_hosts_signal(&run->hosts, SIGSTOP);
-    (void)hp_loop_now(run->loop); /* the loop does not count the time from here on */
-    kill(getpid(), SIGSTOP);
-    if (run->phase == RUNNING)
-        hp_hosts_signal(&run->hosts, SIGCONT);
-}
-
-static void
-forward(hp_run *run, int number)
-{
-    if (run->options->forward_signals)
-        hp_hosts_signal(&run->hosts, number);
-    else
-        hp_diag(run->output, "%s is passed on to the ranks with --forward-signals only",
-                number == SIGUSR1 ? "SIGUSR1" : "SIGUSR2");
 }
 
 static void
@@ -469,12 +418,29 @@ signalled(void *arg, int number)
     switch (number) {
     case SIGCHLD: hp_hosts_reap(&run->hosts); break;
     case SIGUSR1:
-    case SIGUSR2: forward(run, number); break;
+    case SIGUSR2:
+        if (run->options->forward_signals)
+            hp_hosts_signal(&run->hosts, number);
+        else
+            hp_diag(run->output, "%s is passed on to the ranks with --forward-signals only",
+                    number == SIGUSR1 ? "SIGUSR1" : "SIGUSR2");
+        break;
     case SIGQUIT:
         hp_job_server_table(&run->server, run->output, HP_TABLE_ALL);
         hp_recorders_ask(&run->recorders);
         break;
-    case SIGTSTP: sleep_until_continued(run); break;
+    /*
+     * Ctrl-Z: the ranks are stopped, then the launcher, until the shell's fg or bg. A SIGTSTP would not stop the ranks,
+     * whose sessions have no shell. Time does not count meanwhile.
+     */
+    case SIGTSTP:
+        if (run->phase == RUNNING)
+            hp_hosts_signal(&run->hosts, SIGSTOP);
+        (void)hp_loop_now(run->loop); /* the loop does not count the time from here on */
+        kill(getpid(), SIGSTOP);
+        if (run->phase == RUNNING)
+            hp_hosts_signal(&run->hosts, SIGCONT);
+        break;
     case SIGWINCH: hp_hosts_resize(&run->hosts, size_for_ranks(run)); break;
     case SIGCONT:
         if (run->in && run->phase == RUNNING)
@@ -486,26 +452,12 @@ signalled(void *arg, int number)
 
 /* --- life --- */
 
-static hp_output *
-open_output(hp_run *run, hoop_error *error)
-{
-    const hp_output_options options = {.size = run->mapping->ranks.size,
-                                       .label = run->label,
-                                       .lazy_labels = !run->options->label,
-                                       .dir = run->options->output_dir,
-                                       .force = run->options->force,
-                                       .tee = run->options->tee,
-                                       .moved = output_moved,
-                                       .arg = run};
-    return hp_output_new(run->loop, &options, error);
-}
-
 static hoop_result
 open_run(hp_run *run, hoop_error *error)
 {
     static const int ours[] = {SIGCHLD, SIGINT,   SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
                                SIGCONT, SIGWINCH, SIGHUP,  SIGTSTP, 0};
-    const hp_stdin_owner in = {run, send_stdin, end_stdin};
+    const hp_stdin_owner in = {&run->hosts, hp_hosts_stdin, hp_hosts_stdin_end};
     const hp_hosts_owner hosts = {.arg = run,
                                   .greeted = agent_greeted,
                                   .started = rank_started,
@@ -516,6 +468,14 @@ open_run(hp_run *run, hoop_error *error)
                                   .looked = looked,
                                   .over = agent_over};
     run->label = run->mapping->ranks.size > 1 && (run->options->label || isatty(STDOUT_FILENO));
+    const hp_output_options output = {.size = run->mapping->ranks.size,
+                                      .label = run->label,
+                                      .lazy_labels = !run->options->label,
+                                      .dir = run->options->output_dir,
+                                      .force = run->options->force,
+                                      .tee = run->options->tee,
+                                      .moved = output_moved,
+                                      .arg = run};
     hp_failure_open(&run->failure, run->mapping->ranks.size);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGTTIN, SIG_IGN);
@@ -528,29 +488,10 @@ open_run(hp_run *run, hoop_error *error)
     run->failure_delay = hp_xcheck(hp_timer_new(run->loop, report_failure, run));
     if (!run->options->stdin_used)
         run->in = hp_stdin_new(run->loop, STDIN_FILENO, &in);
-    run->output = open_output(run, error);
+    run->output = hp_output_new(run->loop, &output, error);
     hp_recorders_open(&run->recorders, run->loop, &run->hosts, &run->server, run->output);
     hp_silence_open(&run->silence, run->loop, &run->hosts, run->output, hosts_given_up, run);
     return run->output ? hp_job_server_open(&run->server, run->options, run->mapping, error) : error->code;
-}
-
-static void
-close_run(hp_run *run)
-{
-    hp_recorders_close(&run->recorders);
-    hp_silence_close(&run->silence);
-    hp_hosts_close(&run->hosts);
-    hp_failure_close(&run->failure);
-    hp_job_server_close(&run->server);
-    if (run->output)
-        hp_output_free(run->output);
-    hp_stdin_free(run->in);
-    hp_timer_free(run->time_limit);
-    hp_timer_free(run->kill_limit);
-    hp_timer_free(run->failure_delay);
-    hp_signals_close(&run->signals);
-    if (run->loop)
-        hp_loop_free(run->loop);
 }
 
 int
@@ -568,6 +509,19 @@ hp_run_to_end(const hp_options *options, const hp_mapping *mapping, int *by_sign
             hp_loop_run(run.loop, HP_NEVER);
     }
     *by_signal = run.status == 128 + run.by_signal ? run.by_signal : 0;
-    close_run(&run);
+    hp_recorders_close(&run.recorders);
+    hp_silence_close(&run.silence);
+    hp_hosts_close(&run.hosts);
+    hp_failure_close(&run.failure);
+    hp_job_server_close(&run.server);
+    if (run.output)
+        hp_output_free(run.output);
+    hp_stdin_free(run.in);
+    hp_timer_free(run.time_limit);
+    hp_timer_free(run.kill_limit);
+    hp_timer_free(run.failure_delay);
+    hp_signals_close(&run.signals);
+    if (run.loop)
+        hp_loop_free(run.loop);
     return run.status;
 }

@@ -107,25 +107,6 @@ list_ranks(const hp_silence *s, const hp_host *host, char *out, size_t size)
     return count;
 }
 
-static void
-watch_host(hp_silence *s, const hp_host *host)
-{
-    char ranks[HP_NOUN];
-    hp_stall_warning *quiet = &s->quiet[host->index];
-    if (!hp_host_is_watched(host) || list_ranks(s, host, ranks, sizeof(ranks)) == 0) {
-        *quiet = (hp_stall_warning){0};
-        return;
-    }
-    uint64_t limit = host->lease.end / 3 < QUIET_LIMIT ? host->lease.end / 3 : QUIET_LIMIT;
-    hp_stall_word word = hp_stall_warning_due(quiet, limit, 1, host->heard, hp_loop_now(s->loop));
-    double seconds = (double)quiet->lasted / (double)HP_SEC;
-    if (word == HP_STALL_WARN)
-        hp_diag(s->output, "%s (%s) has sent nothing for %.1f s; is it down, or the network to it?", host->name, ranks,
-                seconds);
-    else if (word == HP_STALL_OVER)
-        hp_diag(s->output, "%s answers again after %.1f s", host->name, seconds);
-}
-
 static int
 is_away(const hp_host *host)
 {
@@ -140,7 +121,7 @@ is_remote(const hp_host *host)
 
 /* If nobody else answers, the cable that was pulled may be this machine's. `first`: the one that is away for longest. */
 static void
-say_lost(const hp_silence *s, const hp_host *first)
+lose(hp_silence *s, const hp_host *first)
 {
     int away = count_hosts(s->hosts, is_away), remote = count_hosts(s->hosts, is_remote), living = 0;
     for (int rank = 0; rank < s->hosts->mapping->ranks.size; rank++)
@@ -158,12 +139,6 @@ say_lost(const hp_silence *s, const hp_host *first)
         hp_diag(s->output, "%s are lost: they have not answered for %.1f s%s stopping %d ranks", list, seconds, guess,
                 living);
     free(list);
-}
-
-static void
-lose(hp_silence *s, const hp_host *first)
-{
-    say_lost(s, first);
     for (int i = 0; i < s->hosts->count; i++)
         if (is_away(&s->hosts->host[i]))
             hp_host_give_up(&s->hosts->host[i]);
@@ -177,7 +152,20 @@ watch(void *arg)
     hp_timer_set(s->look, LOOK);
     for (int i = 0; i < s->hosts->count; i++) {
         hp_host *host = &s->hosts->host[i];
-        watch_host(s, host);
+        char ranks[HP_NOUN];
+        hp_stall_warning *quiet = &s->quiet[i];
+        uint64_t limit = host->lease.end / 3 < QUIET_LIMIT ? host->lease.end / 3 : QUIET_LIMIT;
+        hp_stall_word word = HP_STALL_QUIET;
+        if (!hp_host_is_watched(host) || list_ranks(s, host, ranks, sizeof(ranks)) == 0)
+            *quiet = (hp_stall_warning){0};
+        else
+            word = hp_stall_warning_due(quiet, limit, 1, host->heard, hp_loop_now(s->loop));
+        double seconds = (double)quiet->lasted / (double)HP_SEC;
+        if (word == HP_STALL_WARN)
+            hp_diag(s->output, "%s (%s) has sent nothing for %.1f s; is it down, or the network to it?", host->name,
+                    ranks, seconds);
+        else if (word == HP_STALL_OVER)
+            hp_diag(s->output, "%s answers again after %.1f s", host->name, seconds);
         if (hp_host_silence(host) < host->lease.lost)
             continue;
         if (!host->done) {

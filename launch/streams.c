@@ -42,10 +42,9 @@ hp_write_queue_open(hp_write_queue *queue, hp_loop *loop, int fd, void (*moved)(
     return !queue->watch ? -1 : 0;
 }
 
-size_t
+void
 hp_write_queue_push(hp_write_queue *queue)
 {
-    size_t before = hp_buffer_size(&queue->buffer);
     size_t size;
     while ((size = hp_buffer_size(&queue->buffer)) > 0 && queue->broken == 0) {
         ssize_t n = write(queue->fd, hp_buffer_first(&queue->buffer), size);
@@ -60,7 +59,6 @@ hp_write_queue_push(hp_write_queue *queue)
         hp_buffer_drop(&queue->buffer, size);
     if (queue->watch && hp_watch_set(queue->watch, hp_buffer_size(&queue->buffer) ? HP_WRITE : 0) < 0)
         queue->broken = errno;
-    return before - hp_buffer_size(&queue->buffer);
 }
 
 void

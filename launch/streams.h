@@ -21,8 +21,8 @@ typedef struct hp_write_queue {
 
 /* fd: made non-blocking. 0, or -1 with errno. */
 int hp_write_queue_open(hp_write_queue *queue, hp_loop *loop, int fd, void (*moved)(void *arg), void *arg);
-size_t hp_write_queue_push(hp_write_queue *queue); /* returns how many bytes left */
-void hp_write_queue_close(hp_write_queue *queue);  /* throws away what is left; zeroed memory is fine */
+void hp_write_queue_push(hp_write_queue *queue);  /* writes what the pipe takes now */
+void hp_write_queue_close(hp_write_queue *queue); /* throws away what is left; zeroed memory is fine */
 
 /*
  * Signals as events (signalfd). hp_signals_open blocks them; then they come one by one. A program that is started must have

@@ -39,22 +39,11 @@ static const perf_coll colls[PERF_COLLS] = {
     [BARRIER] = {"barrier", 0, 0, PERF_NOTHING, PERF_NOTHING, 0, 0, 0},
 };
 
-/* To the next rank, from the previous one. */
-static hoop_result
-run_sendrecv(const perf_call *c)
-{
-    int rank = hoop_comm_rank(c->comm), size = hoop_comm_size(c->comm);
-    hoop_result result = hoop_group_start(c->comm);
-    if (result != HOOP_SUCCESS)
-        return result;
-    hoop_send(c->send, c->count, c->dtype, (rank + 1) % size, 0, c->comm);
-    hoop_recv(c->recv, c->count, c->dtype, (rank + size - 1) % size, 0, c->comm);
-    return hoop_group_end(c->comm); /* with the error of either */
-}
-
 hoop_result
 perf_coll_run(const perf_coll *coll, const perf_call *c)
 {
+    hoop_result result;
+    int rank, size;
     switch (coll - colls) {
     case ALLREDUCE: return hoop_allreduce(c->send, c->recv, c->count, c->dtype, c->op, c->comm);
     case REDUCE_SCATTER: return hoop_reduce_scatter(c->send, c->recv, c->count, c->dtype, c->op, c->comm);
@@ -70,7 +59,15 @@ perf_coll_run(const perf_coll *coll, const perf_call *c)
                                c->comm);
     case ALLTOALLV: /* equal blocks */
         return hoop_alltoallv(c->send, c->recv, c->counts, NULL, c->counts, NULL, c->dtype, c->comm);
-    case SENDRECV: return run_sendrecv(c);
+    case SENDRECV: /* to the next rank, from the previous one */
+        rank = hoop_comm_rank(c->comm);
+        size = hoop_comm_size(c->comm);
+        result = hoop_group_start(c->comm);
+        if (result != HOOP_SUCCESS)
+            return result;
+        hoop_send(c->send, c->count, c->dtype, (rank + 1) % size, 0, c->comm);
+        hoop_recv(c->recv, c->count, c->dtype, (rank + size - 1) % size, 0, c->comm);
+        return hoop_group_end(c->comm); /* with the error of either */
     default: return hoop_barrier(c->comm);
     }
 }

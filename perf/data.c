@@ -187,37 +187,28 @@ reduced_float(const perf_pattern *p, size_t index)
 }
 
 static uint64_t
-join(joint by, uint64_t a, uint64_t b)
-{
-    return by == AND ? a & b : by == OR ? a | b : a ^ b;
-}
-
-static uint64_t
-combine_integers(const perf_pattern *p, uint64_t a, uint64_t b)
-{
-    const perf_type *type = p->type;
-    int greater = type->kind == PERF_SIGNED ? (int64_t)a > (int64_t)b : a > b;
-    if (joint_of(p) != ARITHMETIC)
-        return type->kind == PERF_BOOL ? join(joint_of(p), a != 0, b != 0) : join(joint_of(p), a, b);
-    switch (p->op) {
-    case HOOP_PROD: return narrow(type, a * b);
-    case HOOP_MAX: return greater ? a : b;
-    case HOOP_MIN: return greater ? b : a;
-    default: return narrow(type, a + b);
-    }
-}
-
-static uint64_t
 reduced_integer(const perf_pattern *p, size_t index)
 {
+    int is_signed = p->type->kind == PERF_SIGNED, is_bool = p->type->kind == PERF_BOOL;
     uint64_t all = integer_value(p, 0, index);
-    for (int rank = 1; rank < p->ranks; rank++)
-        all = combine_integers(p, all, integer_value(p, rank, index));
-    if (p->type->kind == PERF_BOOL)
+    joint by = joint_of(p);
+    for (int rank = 1; rank < p->ranks; rank++) {
+        uint64_t value = integer_value(p, rank, index), a = is_bool ? all != 0 : all, b = is_bool ? value != 0 : value;
+        int greater = is_signed ? (int64_t)a > (int64_t)b : a > b;
+        if (by != ARITHMETIC)
+            all = by == AND ? a & b : by == OR ? a | b : a ^ b;
+        else if (p->op == HOOP_PROD)
+            all = narrow(p->type, a * b);
+        else if (p->op == HOOP_MAX || p->op == HOOP_MIN)
+            all = greater == (p->op == HOOP_MAX) ? a : b;
+        else
+            all = narrow(p->type, a + b);
+    }
+    if (is_bool)
         return all != 0;
     if (p->op != HOOP_AVG)
         return all;
-    return p->type->kind == PERF_SIGNED ? (uint64_t)((int64_t)all / p->ranks) : all / (uint64_t)p->ranks;
+    return is_signed ? (uint64_t)((int64_t)all / p->ranks) : all / (uint64_t)p->ranks;
 }
 
 void
@@ -229,26 +220,6 @@ perf_pattern_reduced(const perf_pattern *p, void *table, size_t entries)
             perf_put_float(p->type, out, reduced_float(p, i));
         else
             perf_put_integer(p->type, out, reduced_integer(p, i));
-}
-
-/* The elements of all ranks at one index, of which the mean is taken. */
-typedef struct perf_operands {
-    int least, greatest; /* by order; a NaN or an infinity is one of them */
-    double sum;
-} perf_operands;
-
-static perf_operands
-operands_of(const perf_pattern *p, size_t index)
-{
-    perf_operands all = {.least = mean_order(p, 0, index)};
-    all.greatest = all.least;
-    for (int rank = 0; rank < p->ranks; rank++) {
-        int order = mean_order(p, rank, index);
-        all.least = order < all.least ? order : all.least;
-        all.greatest = order > all.greatest ? order : all.greatest;
-        all.sum += perf_value_at(p->type, order);
-    }
-    return all;
 }
 
 /* The order of a finite number, rounded, and then moved to the nearest one that is not on the wrong side of it. */
@@ -267,17 +238,24 @@ order_beside(const perf_type *type, double value, int side)
 static perf_range
 range_of(const perf_pattern *p, size_t index)
 {
-    perf_operands all = operands_of(p, index);
+    perf_range all = {mean_order(p, 0, index), mean_order(p, 0, index)}; /* of all ranks; NaN and infinity, too */
+    double sum = 0;
+    for (int rank = 0; rank < p->ranks; rank++) {
+        int order = mean_order(p, rank, index);
+        all.least = order < all.least ? order : all.least;
+        all.greatest = order > all.greatest ? order : all.greatest;
+        sum += perf_value_at(p->type, order);
+    }
     int largest = perf_order_of_largest(p->type), smallest_normal = 1 << p->type->fraction_bits;
     if (all.greatest > largest)
         return (perf_range){all.greatest, all.greatest};
     if (all.least < -largest)
         return (perf_range){all.least, all.least};
     double low = perf_value_at(p->type, all.least), high = perf_value_at(p->type, all.greatest);
-    double magnitude = fmax(-low, high), mean = all.sum / p->ranks, joins = (p->ranks + 1) / 2.0 - 1.0 / p->ranks;
+    double magnitude = fmax(-low, high), mean = sum / p->ranks, joins = (p->ranks + 1) / 2.0 - 1.0 / p->ranks;
     double u = ldexp(1, -p->type->fraction_bits - 1), e = u * perf_value_at(p->type, smallest_normal);
     double off = 1.001 * joins * fmax(u * magnitude, e);
-    perf_range range = {all.least, all.greatest};
+    perf_range range = all;
     if (mean - off > low)
         range.least = order_beside(p->type, mean - off, 1);
     if (mean + off < high)
@@ -378,19 +356,6 @@ period_of(size_t elements)
     return elements < PERF_PERIOD ? elements : PERF_PERIOD;
 }
 
-/* As perf_pattern_range put them into the table. */
-static uint64_t
-outside(const perf_check *check, const perf_range *ranges, size_t elements)
-{
-    const perf_type *type = check->pattern.type;
-    uint64_t count = 0;
-    for (size_t i = 0; i < elements; i++) {
-        int order = perf_order(type, check->piece + i * type->size);
-        count += order < ranges[i].least || order > ranges[i].greatest;
-    }
-    return count;
-}
-
 /* How many of `elements` elements at `at` are not the table's, which is entered at its element `first`. */
 static uint64_t
 compare(const perf_check *check, const uint8_t *at, size_t elements, size_t first, int rounded)
@@ -400,11 +365,15 @@ compare(const perf_check *check, const uint8_t *at, size_t elements, size_t firs
     while (elements > 0) {
         size_t now = PERF_PERIOD - place < elements ? PERF_PERIOD - place : elements;
         perf_memory_copy(check->recv->memory, check->piece, at, now * size);
-        if (rounded)
-            wrong += outside(check, (const perf_range *)(const void *)check->table + place, now);
-        else if (memcmp(check->piece, check->table + place * size, now * size) != 0)
+        const perf_range *ranges = (const perf_range *)(const void *)check->table + place;
+        const uint8_t *wanted = check->table + place * size, *had = check->piece;
+        for (size_t i = 0; rounded && i < now; i++) {
+            int order = perf_order(check->pattern.type, had + i * size);
+            wrong += order < ranges[i].least || order > ranges[i].greatest;
+        }
+        if (!rounded && memcmp(had, wanted, now * size) != 0)
             for (size_t i = 0; i < now; i++)
-                wrong += memcmp(check->piece + i * size, check->table + (place + i) * size, size) != 0;
+                wrong += memcmp(had + i * size, wanted + i * size, size) != 0;
         at += now * size;
         elements -= now;
         place = 0;

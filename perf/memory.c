@@ -145,12 +145,6 @@ perf_memory_available(const char *meminfo)
     return bytes;
 }
 
-int
-perf_memory_is_host(const perf_memory *memory)
-{
-    return memory == &host;
-}
-
 static void *
 alloc(const perf_memory *memory, size_t bytes)
 {

@@ -25,7 +25,6 @@ void perf_memory_fill(const perf_memory *memory, void *to, int byte, size_t byte
 
 /* Bytes of host memory that are still available by `meminfo` (/proc/meminfo); UINT64_MAX where it does not say. */
 uint64_t perf_memory_available(const char *meminfo);
-int perf_memory_is_host(const perf_memory *memory);
 
 enum { PERF_GUARD = 4096 };
 

@@ -113,15 +113,6 @@ static const foreign_flag foreign[] = {
     {'S', 0, "rows have no timestamps; -J records when the run began and ended"},
 };
 
-static const foreign_flag *
-foreign_find(int flag)
-{
-    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
-        if (foreign[i].flag == flag)
-            return &foreign[i];
-    return NULL;
-}
-
 /* --- for the completion of the shell --- */
 
 /* The words of a choice: all names of a table. */
@@ -217,29 +208,6 @@ named(reader *r, const char *what, const char *text, int (*find)(const char *nam
 }
 
 static void
-take_size(reader *r, int option, const char *text)
-{
-    perf_options *o = r->to;
-    switch (option) {
-    case 'b':
-        o->min_bytes = bytes(r, "-b", text);
-        r->from_set = 1;
-        break;
-    case 'e':
-        o->max_bytes = bytes(r, "-e", text);
-        r->to_set = 1;
-        break;
-    case 'i':
-        o->step_bytes = bytes(r, "-i", text);
-        o->step_factor = 1;
-        if (o->step_bytes == 0)
-            complain(r, "-i 0 would never reach the largest size: give a step of 1 byte or more");
-        break;
-    default: o->step_factor = (size_t)number(r, "-f", text, 1, 1 << 20);
-    }
-}
-
-static void
 take(reader *r, int option, const char *text)
 {
     perf_options *o = r->to;
@@ -259,7 +227,21 @@ take(reader *r, int option, const char *text)
     case OPT_COLL: o->coll = named(r, "collective", text, perf_coll_named); break;
     case OPT_STATS: o->stats = 1; break;
     case OPT_CSV: o->csv = text; break;
-    default: take_size(r, option, text);
+    case 'f': o->step_factor = (size_t)number(r, "-f", text, 1, 1 << 20); break;
+    case 'b':
+        o->min_bytes = bytes(r, "-b", text);
+        r->from_set = 1;
+        break;
+    case 'e':
+        o->max_bytes = bytes(r, "-e", text);
+        r->to_set = 1;
+        break;
+    case 'i':
+        o->step_bytes = bytes(r, "-i", text);
+        o->step_factor = 1;
+        if (o->step_bytes == 0)
+            complain(r, "-i 0 would never reach the largest size: give a step of 1 byte or more");
+        break;
     }
 }
 
@@ -301,7 +283,9 @@ perf_options_read(perf_options *options, int argc, char **argv, char *why, size_
             return option == 'h' ? PERF_HELP : PERF_VERSION;
         if (option == OPT_COMPLETE)
             return PERF_LIST;
-        const foreign_flag *flag = foreign_find(option);
+        const foreign_flag *flag = NULL;
+        for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
+            flag = foreign[i].flag == option ? &foreign[i] : flag;
         blocking_set |= option == 'z';
         if (option == '?')
             complain(&r, "there is no option %s: see hoop-bench --help", argv[optind - 1]);

@@ -182,31 +182,24 @@ hp_top_jobs(hp_buffer *out, int rows, int width)
 /* --- the key of a job --- */
 
 static hoop_result
-read_own(hp_secret *secret, hoop_error *error)
-{
-    char path[HP_SECRET_PATH];
-    hoop_result result = hp_secret_file_own(path, 0, error);
-    if (result != HOOP_SUCCESS)
-        return result;
-    if (access(path, F_OK) != 0)
-        return hp_err_set(
-            error, HOOP_ERR_AUTH,
-            "a server answers only those who have the secret of the job: name its file with --secret-file "
-            "FILE, or HOOP_SECRET_FILE");
-    return hp_secret_from_file(secret, path, error);
-}
-
-static hoop_result
 read_secret(hp_secret *secret, const char *file, hoop_error *error)
 {
-    char name[HP_VALUE_TEXT];
+    char name[HP_VALUE_TEXT], own[HP_SECRET_PATH];
     int fd = (int)hp_config_glance_number(HP_SET_secret_fd);
     if (file)
         return hp_secret_from_file(secret, file, error);
     hp_config_glance(HP_SET_secret_file, name);
     if (fd >= 0)
         return hp_secret_from_fd(secret, fd, error);
-    return name[0] ? hp_secret_from_file(secret, name, error) : read_own(secret, error);
+    if (name[0])
+        return hp_secret_from_file(secret, name, error);
+    if (hp_secret_file_own(own, 0, error) != HOOP_SUCCESS)
+        return error->code;
+    if (access(own, F_OK) == 0)
+        return hp_secret_from_file(secret, own, error);
+    return hp_err_set(error, HOOP_ERR_AUTH,
+                      "a server answers only those who have the secret of the job: name its file with --secret-file "
+                      "FILE, or HOOP_SECRET_FILE");
 }
 
 /* The secret becomes the job's own key. */
@@ -292,21 +285,6 @@ dial(const hp_top_remote *remote, hoop_error *error)
     return a.result.fd;
 }
 
-/* Adds the answer to a request. */
-static hoop_result
-ask_remote(const hp_top_remote *remote, int rows, int width, hp_buffer *answer, hoop_error *error)
-{
-    int fd = dial(remote, error);
-    if (fd < 0)
-        return error->code;
-    hp_err_clear(error);
-    if (converse(fd, rows, width, answer) < 0)
-        hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "the rendezvous server at %s does not answer; is it stopped?",
-                   remote->address);
-    hp_socket_close(fd);
-    return error->code;
-}
-
 hoop_result
 hp_top_remote_ask(hp_top_remote *remote, int rows, int width, hp_buffer *out, hoop_error *error)
 {
@@ -315,7 +293,15 @@ hp_top_remote_ask(hp_top_remote *remote, int rows, int width, hp_buffer *out, ho
     hp_buffer answer = {0};
     char address[HP_ADDR_TEXT];
     hp_addr_print(&remote->server, address);
-    if (ask_remote(remote, rows, width, &answer, error) == HOOP_SUCCESS && rows) {
+    int fd = dial(remote, error);
+    if (fd >= 0) {
+        hp_err_clear(error);
+        if (converse(fd, rows, width, &answer) < 0)
+            hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "the rendezvous server at %s does not answer; is it stopped?",
+                       remote->address);
+        hp_socket_close(fd);
+    }
+    if (error->code == HOOP_SUCCESS && rows) {
         add(&c, "%s\n", address);
         add_answer(&c, &answer, "no rank of this job is in a ring now\n");
     } else if (error->code == HOOP_SUCCESS) {

@@ -2,7 +2,10 @@
 /* clock: see clock.h. For deadlines and intervals only; nothing in the library needs the date. */
 #include "base/clock.h"
 
+#include <errno.h>
+#include <sys/timerfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #define STOPPED HP_SEC
 
@@ -33,4 +36,48 @@ void
 hp_awake_sleep(hp_awake *clock, uint64_t until)
 {
     clock->due = until > clock->due ? until : clock->due;
+}
+
+int
+hp_timerfd_set(int fd, uint64_t when)
+{
+    struct itimerspec spec = {0};
+    if (when != HP_NEVER) {
+        spec.it_value.tv_sec = (time_t)(when / HP_SEC);
+        spec.it_value.tv_nsec = when ? (long)(when % HP_SEC) : 1; /* all zero would disarm it */
+    }
+    return timerfd_settime(fd, TFD_TIMER_ABSTIME, &spec, NULL) == 0;
+}
+
+int
+hp_alarm_open(hp_alarm *alarm)
+{
+    *alarm = (hp_alarm){.when = HP_NEVER};
+    hp_awake_sleep(&alarm->clock, HP_NEVER);
+    alarm->fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    return alarm->fd;
+}
+
+uint64_t
+hp_alarm_time(hp_alarm *alarm)
+{
+    uint64_t now = hp_awake_time(&alarm->clock, hp_now());
+    hp_awake_sleep(&alarm->clock, hp_awake_when(&alarm->clock, alarm->when));
+    return now;
+}
+
+void
+hp_alarm_set(hp_alarm *alarm, uint64_t when)
+{
+    uint64_t then = hp_awake_when(&alarm->clock, when);
+    alarm->when = when;
+    hp_awake_sleep(&alarm->clock, then);
+    hp_timerfd_set(alarm->fd, then);
+}
+
+int
+hp_alarm_rang(hp_alarm *alarm)
+{
+    uint64_t count;
+    return read(alarm->fd, &count, sizeof(count)) >= 0 || errno != EAGAIN;
 }

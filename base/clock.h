@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* clock: CLOCK_MONOTONIC, and a clock that does not count the time in which the process was stopped. */
+/* clock: CLOCK_MONOTONIC, a clock that does not count the time in which the process was stopped, and alarms. */
 #ifndef HP_CLOCK_H
 #define HP_CLOCK_H
 
@@ -30,5 +30,23 @@ uint64_t hp_awake_when(const hp_awake *clock, uint64_t time);
 
 /* The clock is read again by `until`; HP_NEVER: at some time; a time in the past means nothing. */
 void hp_awake_sleep(hp_awake *clock, uint64_t until);
+
+/* Sets a timerfd to a time by hp_now(); HP_NEVER: off. Returns 1 if it is set. */
+int hp_timerfd_set(int fd, uint64_t when);
+
+/*
+ * A timerfd that becomes readable at a time by such a clock, which does not count time either in which the owner did not
+ * ask.
+ */
+typedef struct hp_alarm {
+    int fd;
+    hp_awake clock;
+    uint64_t when;
+} hp_alarm;
+
+int hp_alarm_open(hp_alarm *alarm);                /* returns the descriptor, or -1 with errno */
+uint64_t hp_alarm_time(hp_alarm *alarm);           /* now, by its clock */
+void hp_alarm_set(hp_alarm *alarm, uint64_t when); /* HP_NEVER: off */
+int hp_alarm_rang(hp_alarm *alarm);                /* 1: it rang since the last call */
 
 #endif

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "fuzz/fuzz.h"
 #include "net/auth.h"
-#include "net/loop.h"
 #include "net/sock.h"
 
 #include <errno.h>

@@ -8,12 +8,10 @@
  */
 #include "net/acceptor.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/mem.h"
-#include "net/handshake.h"
-#include "net/loop.h"
 #include "net/socket.h"
 
 #include <errno.h>
@@ -478,7 +476,7 @@ set_up(hp_acceptor *acceptor, hp_loop *loop, const hp_addr *addr, const hp_ports
     if (loop)
         hp_acceptor_tune(acceptor);
     acceptor->epoll = hp_socket_raise(epoll_create1(EPOLL_CLOEXEC));
-    if (acceptor->epoll < 0 || hp_alarm_open(&acceptor->alarm) < 0)
+    if (acceptor->epoll < 0 || (acceptor->alarm.fd = hp_socket_raise(hp_alarm_open(&acceptor->alarm))) < 0)
         return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot open the descriptors that a listener needs");
     watch(acceptor, &acceptor->listener, EPOLL_CTL_ADD, EPOLLIN);
     watch(acceptor, &acceptor->alarm.fd, EPOLL_CTL_ADD, EPOLLIN);

@@ -12,7 +12,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "net/handshake.h"
 #include "net/socket.h"
 
 #include <errno.h>

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "net/handshake.h"
 #include "net/socket.h"
 
 #include <errno.h>

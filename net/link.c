@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 hp_link *
 hp_link_new(int sending, int self, int peer, int distance, int stripes, uint32_t capacity)
@@ -65,7 +64,7 @@ set_open(hp_link *link, int again)
 }
 
 hoop_result
-hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg, hoop_error *error)
+hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, hp_kick_fn *kick, void *arg, hoop_error *error)
 {
     int again =
         link->state == HP_LINK_LOST; /* it lacks this connection alone, which has carried nothing in that place */

@@ -26,8 +26,7 @@ void hp_link_pair(hp_link *out, hp_link *in, int dials);
  * Takes a proven connection for stripe k, for its twin too. The state is OPEN when all K are there. The descriptor is the
  * link's, also after an error.
  */
-hoop_result hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg,
-                           hoop_error *error);
+hoop_result hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, hp_kick_fn *kick, void *arg, hoop_error *error);
 
 /* From now on the posts of stripe k, which has just been attached, move through this memory. The memory is the link's. */
 void hp_link_share(hp_link *link, int k, hp_shm *shm);

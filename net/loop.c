@@ -105,22 +105,10 @@ descriptors_left(void)
 
 /* --- the timerfd --- */
 
-/* HP_NEVER: off. Returns 1 if it is set. */
-static int
-set_timerfd(int fd, uint64_t when)
-{
-    struct itimerspec spec = {0};
-    if (when != HP_NEVER) {
-        spec.it_value.tv_sec = (time_t)(when / HP_SEC);
-        spec.it_value.tv_nsec = when ? (long)(when % HP_SEC) : 1; /* all zero would disarm it */
-    }
-    return timerfd_settime(fd, TFD_TIMER_ABSTIME, &spec, NULL) == 0;
-}
-
 static void
 arm(hp_loop *loop, uint64_t when)
 {
-    if (when != loop->armed && set_timerfd(loop->timer_fd, when))
+    if (when != loop->armed && hp_timerfd_set(loop->timer_fd, when))
         loop->armed = when;
 }
 
@@ -538,39 +526,4 @@ hp_loop_fd_close(hp_loop *loop)
     if (loop->mirror_fd >= 0)
         close(loop->mirror_fd);
     loop->mirror_fd = -1;
-}
-
-/* --- alarms --- */
-
-int
-hp_alarm_open(hp_alarm *alarm)
-{
-    *alarm = (hp_alarm){.when = HP_NEVER};
-    hp_awake_sleep(&alarm->clock, HP_NEVER);
-    alarm->fd = hp_socket_raise(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-    return alarm->fd;
-}
-
-uint64_t
-hp_alarm_time(hp_alarm *alarm)
-{
-    uint64_t now = hp_awake_time(&alarm->clock, hp_now());
-    hp_awake_sleep(&alarm->clock, hp_awake_when(&alarm->clock, alarm->when));
-    return now;
-}
-
-void
-hp_alarm_set(hp_alarm *alarm, uint64_t when)
-{
-    uint64_t then = hp_awake_when(&alarm->clock, when);
-    alarm->when = when;
-    hp_awake_sleep(&alarm->clock, then);
-    set_timerfd(alarm->fd, then);
-}
-
-int
-hp_alarm_rang(hp_alarm *alarm)
-{
-    uint64_t count;
-    return read(alarm->fd, &count, sizeof(count)) >= 0 || errno != EAGAIN;
 }

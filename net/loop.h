@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * loop: libevent's event base behind a few functions: watches, timers, and wake-ups from other threads. One thread at
- * a time uses it; only hp_loop_wake may be called from others, and from signal handlers. An alarm is a timer for those who
- * have an epoll set of their own.
+ * a time uses it; only hp_loop_wake may be called from others, and from signal handlers.
  */
 #ifndef HP_LOOP_H
 #define HP_LOOP_H
-
-#include "base/clock.h"
 
 #include <stdint.h>
 
@@ -54,20 +51,5 @@ void hp_timer_free(hp_timer *timer);
  */
 int hp_loop_fd(hp_loop *loop);
 void hp_loop_fd_close(hp_loop *loop); /* and the next hp_loop_fd makes a new one */
-
-/*
- * A descriptor that becomes readable at a given time. Its clock does not count time in which the process was stopped or the
- * owner did not ask.
- */
-typedef struct hp_alarm {
-    int fd; /* timerfd */
-    hp_awake clock;
-    uint64_t when;
-} hp_alarm;
-
-int hp_alarm_open(hp_alarm *alarm);                /* returns the descriptor, or -1 with errno */
-uint64_t hp_alarm_time(hp_alarm *alarm);           /* now, by its clock */
-void hp_alarm_set(hp_alarm *alarm, uint64_t when); /* HP_NEVER: off */
-int hp_alarm_rang(hp_alarm *alarm);                /* 1: it rang since the last call */
 
 #endif

@@ -10,7 +10,6 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "net/socket.h"
-#include "net/tcp.h"
 
 #include <ctype.h>
 #include <errno.h>

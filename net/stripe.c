@@ -8,7 +8,6 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "net/medium.h"
 #include "net/socket.h"
 
 #include <errno.h>
@@ -65,7 +64,7 @@ on_ready(void *arg, int ready)
 }
 
 hp_stripe *
-hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg)
+hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, hp_kick_fn *kick, void *arg)
 {
     hp_stripe *s = hp_alloc(1, sizeof(*s));
     if (!s) {

@@ -19,6 +19,7 @@
 enum { HP_STRIPES_MAX = 16, HP_HEARTBEATS_ROOM = 8 * HP_HEARTBEATS_BYTES };
 
 typedef struct hp_stripe hp_stripe;
+typedef void hp_kick_fn(void *arg); /* a connection can move something: the owner of the link is to drive */
 
 typedef enum hp_link_state {
     HP_LINK_WANTED,  /* no connection yet: posts wait; one of both ranks must dial */
@@ -71,7 +72,7 @@ struct hp_stripe {
     hp_medium medium;
     hp_watch *watch;
     hp_loop *loop;
-    void (*kick)(void *arg);
+    hp_kick_fn *kick;
     void *kick_arg;
     uint64_t next_out, next_in; /* numbers of the current posts */
     int accepted, heard;        /* the peer has dialled it; a byte has come */
@@ -93,7 +94,7 @@ struct hp_stripe {
  * Takes fd over, for the link and for its twin, if it has one. number: this stripe's index k; it carries posts k, k + K
  * ... NULL: out of memory, fd is closed.
  */
-hp_stripe *hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg);
+hp_stripe *hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, hp_kick_fn *kick, void *arg);
 int hp_stripe_move(hp_stripe *stripe, const hp_link *link); /* the link's posts, and what is readable; 1: moved */
 void hp_stripe_arm(hp_stripe *stripe);
 /* Queues a control frame; 0: no room. */

@@ -274,10 +274,12 @@ admit(hp_job_conn *conn, const hp_join *join, uint64_t now, hoop_error *error)
     hp_join_group *m = NULL;
     hoop_error lack;
     char line[300];
-    hoop_result result = join->shrink ? hp_shrink_admit(job, join, error) : hp_admission_join(job->rosters, join, error);
+    hoop_result result =
+        join->shrink ? hp_shrink_admit(job, join, error) : hp_admission_join(job->rosters, join, error);
     if (!result && !(m = find_join_group(job, join, now)))
         result = hp_err_set(error, HOOP_ERR_NO_MEMORY,
-                            "the rendezvous server is out of memory, or has %d incomplete groups of this job", JOIN_GROUPS_MAX);
+                            "the rendezvous server is out of memory, or has %d incomplete groups of this job",
+                            JOIN_GROUPS_MAX);
     if (m && !m->failure.code && hp_admission_lacks(conn, &lack))
         hp_join_group_fail(m, &lack, now); /* all its ranks hear it */
     if (m)

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "rendezvous/admission.h"
 #include "rendezvous/hold_up.h"
 #include "rendezvous/shrink.h"
 

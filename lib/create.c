@@ -224,6 +224,11 @@ shrink(hoop_comm *comm, hoop_comm **out)
 {
     hp_derivation how = {.shrink = 1};
     hoop_error error;
+    if (comm->shrunk) {
+        hp_err_set(&error, HOOP_ERR_INVALID_USAGE,
+                   "hoop_comm_shrink: this communicator has been shrunk already; shrink the one that came of it");
+        return hp_entry_fail_later(comm, &error);
+    }
     uint64_t until = hp_now() + bootstrap_ns(comm);
     hoop_result result = HOOP_ERR_PEER_LOST;
     for (uint64_t now; result == HOOP_ERR_PEER_LOST && (now = hp_now()) < until;) {
@@ -231,7 +236,7 @@ shrink(hoop_comm *comm, hoop_comm **out)
         result = derive(comm, &how, out, &error);
     }
     comm->shrunk = result == HOOP_SUCCESS;
-    return result == HOOP_SUCCESS ? result : hp_entry_fail(comm, &error);
+    return result == HOOP_SUCCESS ? result : hp_entry_fail_later(comm, &error);
 }
 
 hoop_result
@@ -251,10 +256,7 @@ hoop_comm_shrink(hoop_comm *comm, hoop_comm **out)
                                "hoop_comm_shrink: another thread is stuck in this communicator, for instance in a "
                                "call into the CUDA driver");
     pthread_mutex_lock(&comm->driver.splitting);
-    hoop_result result = comm->shrunk ? hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE,
-                                                        "hoop_comm_shrink: this communicator has been shrunk already; "
-                                                        "shrink the one that came of it")
-                                      : shrink(comm, out);
+    hoop_result result = shrink(comm, out);
     pthread_mutex_unlock(&comm->driver.splitting);
     return result;
 }

@@ -18,7 +18,7 @@
 static _Thread_local struct {
     const hoop_comm *comm;
     hoop_error error;
-    int later; /* than the failure of the communicator: a call that a failed one takes */
+    int later; /* of a call that a failed communicator takes, too */
 } latest;      /* this thread's last error */
 
 static _Thread_local hp_receipt received; /* by the last receive whose end this thread has seen */
@@ -28,7 +28,15 @@ hp_entry_fail(const hoop_comm *comm, const hoop_error *error)
 {
     latest.comm = comm;
     latest.error = *error;
-    latest.later = comm && atomic_load(&comm->fault.known);
+    latest.later = 0;
+    return error->code;
+}
+
+hoop_result
+hp_entry_fail_later(const hoop_comm *comm, const hoop_error *error)
+{
+    hp_entry_fail(comm, error);
+    latest.later = 1;
     return error->code;
 }
 

@@ -12,6 +12,8 @@
 
 /* Keeps the error as this thread's last one (on comm); returns its code. */
 hoop_result hp_entry_fail(const hoop_comm *comm, const hoop_error *error);
+/* The same of a call that a failed communicator takes: hoop_comm_error tells this, and not why that has failed. */
+hoop_result hp_entry_fail_later(const hoop_comm *comm, const hoop_error *error);
 /* Likewise, of a code and a sentence. */
 hoop_result hp_entry_refuse(const hoop_comm *comm, hoop_result code, const char *text);
 

@@ -26,6 +26,7 @@ enum {
     GRACE_MS = 200,
     ABSENT_MS = 500,       /* how long a rank must be absent, which may just be making its communicator */
     SERVER_GRACE_MS = 800, /* for a report to a server that answers: it decides within half a second */
+    ASK_MS = 1000,
     POLL_MS = 1,
     WATCHED_MS = 50,   /* the stream watchdog looks for heartbeats less often */
     OVERDUE_MS = 5000, /* how long the server has to judge a wait that is overdue */
@@ -154,6 +155,7 @@ fail(hoop_comm *comm, const hoop_error *cause, int by_server)
     hp_messages_stop(comm, &other);
     atomic_store(&comm->fault.failed, 1);
     hp_probe_stop(&comm->fault.probe);
+    hp_probe_stop(&comm->fault.inquiry);
     hp_probe_stop(&comm->fault.cut_off.probe);
     hp_probe_stop(&comm->fault.large_packets.probe);
     release_and_drain(comm);
@@ -314,19 +316,52 @@ check_link(hoop_comm *comm, const hp_link *link, const hp_peer *peer, uint64_t n
         suspect(comm, link, peer, now);
 }
 
+/* Something is to come over a connection that is not up. */
+static int
+is_unconnected(const hp_link *link)
+{
+    return link->state < HP_LINK_OPEN && link->done != link->posted;
+}
+
 /*
- * A rank that has ended makes no connection for an exchange any more: its connections of the ring tell. The partner of the
- * first round is a neighbour on the ring; once there is a connection, it tells by itself.
+ * Without a server nobody tells of a rank that has ended before it was connected to this one. Its port does: this rank asks
+ * it once a second.
  */
+static void
+ask_peer(hoop_comm *comm, const hp_link *link, uint64_t now)
+{
+    hp_fault *f = &comm->fault;
+    hoop_error error;
+    if (has_server(comm, now) || f->grace || (f->asked && f->asked != link && is_unconnected(f->asked)))
+        return;
+    if (f->asked == link && hp_probe_poll(&f->inquiry) == HP_PROBE_ENDED) {
+        hp_err_set(&error, HOOP_ERR_PEER_LOST,
+                   "%s has ended, or has left the communicator: nothing listens at its port",
+                   hp_member_process(&comm->ring->members[link->peer]).text);
+        error.rank = link->peer;
+        error.reporter = comm->rank;
+        error.sequence = comm->running ? comm->running->sequence : 0;
+        error.flags = HOOP_ERROR_BEST_EFFORT;
+        hp_fault_fail(comm, &error);
+    } else if (f->asked != link || now >= f->ask_at) {
+        if (f->asked == link)
+            hp_probe_start(&f->inquiry, hp_ways_best(&comm->ring->members[link->peer]), &comm->sock);
+        f->asked = link;
+        f->ask_at = now + ASK_MS * HP_MS;
+    }
+}
+
+/* A rank that has ended makes no connection any more. Its connections of the ring tell, if it is a neighbour; else its port. */
 static void
 check_unconnected(hoop_comm *comm, const hp_channel *channel, const hp_link *link, uint64_t now)
 {
     const hp_link *ring[] = {channel->in[1], channel->out[1]};
-    if (!link->twin || link->state >= HP_LINK_OPEN || link->done == link->posted)
+    if (!is_unconnected(link))
         return;
     for (int i = 0; i < 2; i++)
         if (ring[i]->peer == link->peer && (ring[i]->state == HP_LINK_LOST || ring[i]->state == HP_LINK_LEFT))
             suspect(comm, ring[i], NULL, now);
+    ask_peer(comm, link, now);
 }
 
 /*

@@ -122,6 +122,7 @@ test_stop_of_a_ring(void)
 
 /* Rank 0 serves, and is killed in the middle. */
 static char *shared;
+static int ranks, operations; /* that all of them have done before; without any not all connections are made */
 
 static int
 lose_rank_0(int rank)
@@ -137,9 +138,9 @@ lose_rank_0(int rank)
     while (!__atomic_load_n(shared, __ATOMIC_ACQUIRE))
         usleep(1000);
     memcpy(served_address, shared + 1, sizeof(served_address));
-    if (!ok(served_join(&comm, "loses rank 0", rank, 3) == HOOP_SUCCESS, "rank %d: %s", rank, served_why()))
+    if (!ok(served_join(&comm, "loses rank 0", rank, ranks) == HOOP_SUCCESS, "rank %d: %s", rank, served_why()))
         return 1;
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < operations; i++)
         hoop_allreduce(&sum, &sum, 1, HOOP_INT32, HOOP_MAX, comm);
     if (rank == 0)
         raise(SIGKILL);
@@ -153,14 +154,25 @@ lose_rank_0(int rank)
 }
 
 static void
-test_rank_0(void)
+lose(int size, int before, const char *what)
 {
-    pid_t pids[3];
+    enum { MOST = 7 };
+    pid_t pids[MOST];
     *shared = 0;
-    for (int i = 0; i < 3; i++)
+    ranks = size;
+    operations = before;
+    for (int i = 0; i < size; i++)
         pids[i] = served_spawn(lose_rank_0, i);
     served_go();
-    ok(served_reap(pids, 3) == 1, "rank 0 serves and is killed: the others name it");
+    ok(served_reap(pids, size) == 1, "rank 0 of %d serves and is killed %s: the others name it", size, what);
+}
+
+static void
+test_rank_0(void)
+{
+    lose(3, 10, "between operations");
+    for (int size = 3; size <= 7; size++)
+        lose(size, 0, "before the first one");
 }
 
 /* --- a job that is started again --- */

@@ -46,31 +46,49 @@ warn_of(const hoop_comm *comm, const hp_peer *slow, const char *what, uint64_t l
 }
 
 /*
- * Waits until the other ranks' systems have all bytes. What hoop_send has reported as sent must not be lost, so for
- * messages this takes as long as an operation may.
+ * Whether the server is still to hear of this rank's LEAVE. Without that it takes the rank for lost. It mostly answers by
+ * closing the connection, and then at once. After an outage TCP may send again only after many seconds: then a new
+ * connection is made.
+ */
+static int
+server_is_owed(hoop_comm *comm, uint64_t waited)
+{
+    uint64_t away = comm->sock.peer_timeout ? comm->sock.peer_timeout : HP_PEER_TIMEOUT_MS * HP_MS;
+    uint64_t most = atomic_load(&comm->fault.failed) ? LINGER_MS * HP_MS : away;
+    if (!comm->client || !hp_membership_is_leaving(hp_client_membership(comm->client)) || waited >= most)
+        return 0;
+    if (waited < ANSWER_MS * HP_MS)
+        return 1;
+    return hp_client_is_owed(comm->client, waited >= LINGER_MS * HP_MS);
+}
+
+/*
+ * Waits until the other ranks' systems have all bytes, and the server's. What hoop_send has reported as sent must not be
+ * lost, so for messages this takes as long as an operation may.
  */
 static void
 drain(hoop_comm *comm)
 {
     uint64_t began = hp_now(), limit = hp_comm_limit(comm);
     uint64_t after = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
-    hp_stall_warning warning = {0};
+    hp_stall_warning warning = {0}, unheard = {0};
+    char me[96], name[HP_NAME_PREFIX];
     for (uint64_t now = began;; now = hp_now()) {
-        /* The server has read LEAVE, or is not awaited any longer: a connection that was reset takes longer to be made again. */
-        int closed = links_closed(comm) &&
-                     (!comm->client || !hp_membership_is_leaving(hp_client_membership(comm->client)) ||
-                      now - began >=
-                          (hp_membership_is_away(hp_client_membership(comm->client)) ? LINGER_MS : ANSWER_MS) * HP_MS);
+        int owed = server_is_owed(comm, now - began);
+        int done = !owed && (links_closed(comm) || now - began >= LINGER_MS * HP_MS);
         const hp_peer *slow = atomic_load(&comm->fault.failed) ? NULL : comm->messages.first;
         while (slow && (!slow->out || hp_link_closed(slow->out))) /* that system has taken all messages sent to it */
             slow = slow->next;
-        if (slow ? limit && now - began >= limit : closed || now - began >= LINGER_MS * HP_MS) {
+        if (slow ? limit && now - began >= limit : done) {
             if (slow)
                 warn_of(comm, slow, "that is lost", now - began);
             return;
         }
         if (hp_stall_warning_due(&warning, after, slow != NULL, began, now) == HP_STALL_WARN)
             warn_of(comm, slow, "it takes it at its next call", now - began);
+        if (hp_stall_warning_due(&unheard, after, owed, began, now) == HP_STALL_WARN)
+            hp_log(HP_LOG_WARN, "%s%s leaves, and the rendezvous server has not acknowledged that for %.1f s",
+                   hp_name_prefix(comm, name), hp_comm_name(comm, comm->rank, me), (double)(now - began) / 1e9);
         hp_loop_run(comm->loop, POLL_MS * HP_MS);
     }
 }
@@ -159,6 +177,7 @@ hp_leave_free(hoop_comm *comm)
     hp_listener_leave(&comm->entry);
     hp_client_free(comm->client);
     hp_probe_stop(&comm->fault.probe);
+    hp_probe_stop(&comm->fault.inquiry);
     hp_probe_stop(&comm->fault.cut_off.probe);
     hp_probe_stop(&comm->fault.large_packets.probe);
     hp_timer_free(comm->alarm);

@@ -256,6 +256,23 @@ hp_client_leave(hp_client *c, uint64_t completed)
     obey(c);
 }
 
+int
+hp_client_is_owed(hp_client *c, int redials)
+{
+    hp_membership *m = &c->membership;
+    hoop_error why;
+    int again = 0;
+    if (!hp_membership_is_leaving(m))
+        return 0;
+    int owed = m->away || !c->control || hp_control_conn_is_owed(c->control, &again);
+    if (!again || !redials)
+        return owed;
+    hp_err_set(&why, HOOP_ERR_SYSTEM, "the rendezvous server has not acknowledged that this rank leaves");
+    hp_membership_closed(m, &why, hp_loop_now(c->loop));
+    obey(c);
+    return 1;
+}
+
 void
 hp_client_free(hp_client *c)
 {

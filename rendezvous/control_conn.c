@@ -90,6 +90,14 @@ hp_control_conn_is_heard(const hp_control_conn *control, uint64_t within)
     return !control->ended && hp_tcp_is_heard(control->fd, within);
 }
 
+int
+hp_control_conn_is_owed(const hp_control_conn *control, int *again)
+{
+    hp_tcp_look look = hp_tcp_look_at(control->fd);
+    *again = !control->ended && look.unacked && look.resent;
+    return !control->ended && (control->head < control->tail || look.unacked);
+}
+
 void
 hp_control_conn_await_peer(hp_control_conn *control, uint64_t peer_timeout)
 {

@@ -39,7 +39,9 @@ hp_control_conn_blocked_since(const hp_control_conn *control); /* when output la
 
 /* For how many ns the other host has acknowledged nothing (net/tcp.h); about one look a second. */
 uint64_t hp_control_conn_silence(hp_control_conn *control, uint64_t now);
-int hp_control_conn_is_heard(const hp_control_conn *control, uint64_t within);    /* as hp_link_is_heard */
+int hp_control_conn_is_heard(const hp_control_conn *control, uint64_t within); /* as hp_link_is_heard */
+/* The other host has not acknowledged all that was sent; again: TCP has sent it again already. */
+int hp_control_conn_is_owed(const hp_control_conn *control, int *again);
 void hp_control_conn_await_peer(hp_control_conn *control, uint64_t peer_timeout); /* ns for which it may be away */
 
 /* Nothing more is queued. Once the queue is written the peer sees the end. Frames that still arrive are dropped. */

@@ -288,10 +288,10 @@ stay_away(hp_membership *m, const hp_dial_result *result, uint64_t now)
         m->away = HP_AWAY;
     else if (m->state == HP_CLIENT_GO)
         gone(m);
-    else if (m->state == HP_CLIENT_LEFT)
-        m->away = HP_HERE; /* it leaves without a word */
     else if (is_silent(result))
         m->dial_at = now;
+    else if (m->state == HP_CLIENT_LEFT)
+        m->away = HP_HERE; /* it leaves without a word */
     else
         fail(m, &result->error);
 }

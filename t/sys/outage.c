@@ -7,6 +7,7 @@
  *     late      RANK does, and the others wait for it in a barrier,
  *     split     in a split,
  *     message   or, one of them, in a receive from it
+ *     leaver    RANK computes for so long, and leaves; the others exchange messages for 8 s more
  *     first     all compute for so long; then RANK sends to rank 0, on a connection that does not exist yet
  */
 #include "hoop.h"
@@ -61,6 +62,21 @@ keep_reducing(hoop_comm *comm, int rank, int size, double seconds)
     }
 }
 
+/* Rank 0 tells rank 1 when it is over. */
+static hoop_result
+exchange(hoop_comm *comm, int rank, double until)
+{
+    float more = 1;
+    hoop_result result = HOOP_SUCCESS;
+    while (result == HOOP_SUCCESS && more > 0) {
+        usleep(PAUSE_US);
+        more = now() < until;
+        result =
+            rank == 0 ? hoop_send(&more, 1, HOOP_FLOAT32, 1, 0, comm) : hoop_recv(&more, 1, HOOP_FLOAT32, 0, 0, comm);
+    }
+    return result;
+}
+
 static hoop_result
 act(hoop_comm *comm, const char *what, int rank, int size, double seconds, int late)
 {
@@ -74,6 +90,8 @@ act(hoop_comm *comm, const char *what, int rank, int size, double seconds, int l
         hoop_result result = hoop_comm_split(comm, 0, 0, &part);
         return result ? result : hoop_comm_destroy(part);
     }
+    if (strcmp(what, "leaver") == 0)
+        return rank == late ? HOOP_SUCCESS : exchange(comm, rank, now() + seconds + 8);
     int message = strcmp(what, "message") == 0 || strcmp(what, "first") == 0;
     if (message && rank == late)
         return hoop_send(&word, 1, HOOP_FLOAT32, 0, 0, comm);
@@ -99,7 +117,7 @@ main(int argc, char **argv)
     double start = now();
     if (result == HOOP_SUCCESS)
         result = act(comm, argv[1], rank, size, atof(argv[2]), argc > 3 ? atoi(argv[3]) : -1);
-    if (result == HOOP_SUCCESS && strcmp(argv[1], "op") != 0)
+    if (result == HOOP_SUCCESS && strcmp(argv[1], "op") != 0 && strcmp(argv[1], "leaver") != 0)
         result = hoop_barrier(comm);
     double took = now() - start;
     if (result != HOOP_SUCCESS)

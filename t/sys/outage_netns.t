@@ -100,10 +100,12 @@ plugged()
     job message message 10 1
     job first first 5 2
     job away late 10 2
+    job leaver leaver 9 2
     netns_pull 3
     sleep 8
     netns_plug 3
-    all_well op idle late split message first away
+    all_well op idle late split message first away leaver
+    is '' "$(grep 'failed' server)" 'the server has taken no rank that left for lost'
 }
 
 # A kernel acknowledges for a process that is stopped, however full its windows are.

@@ -13,7 +13,7 @@ cd "$tmp" || bail "no $tmp"
 XDG_RUNTIME_DIR=$tmp
 export XDG_RUNTIME_DIR
 factor=1
-[ -z "$HOOP_TEST_SANITIZE" ] || factor=4
+[ "${HOOP_TEST_SANITIZE:-no}" = no ] || factor=4
 
 run()
 {
@@ -288,7 +288,7 @@ calls()
     HOOP_RECORDER=$1 strace -f -o trace "$flight" well "$2" 2>/dev/null
     wc -l <trace
 }
-if [ -n "$HOOP_TEST_SANITIZE" ] || ! command -v strace >/dev/null || ! strace -o counts true 2>/dev/null; then
+if [ "${HOOP_TEST_SANITIZE:-no}" != no ] || ! command -v strace >/dev/null || ! strace -o counts true 2>/dev/null; then
     skip 1 'no strace here, or one that counts a sanitizer'
 else
     off=$(($(calls 0 3000) - $(calls 0 1000))) on=$(($(calls 1 3000) - $(calls 1 1000)))

@@ -75,7 +75,7 @@ typedef struct hp_fault {
 } hp_fault;
 
 /*
- * Which thread drives, and what it has to do; progress.c's, works.c's, works.c's, works.c's and baton.c's.
+ * Which thread drives, and what it has to do; progress.c's, works.c's and baton.c's.
  * Guarded by `mutex` unless atomic, or the baton holder's.
  */
 typedef struct hp_driver {

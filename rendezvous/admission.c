@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "net/incoming.h"
+#include "rendezvous/shrink.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -107,11 +108,13 @@ check_holders(hp_roster *rosters, const hp_join *join, hoop_error *error)
 
 /* Refuses a split of a ring that is not here, too, and a split that is over: no other rank would join it. */
 hoop_result
-hp_admission_join(hp_roster *rosters, const hp_join *join, hoop_error *error)
+hp_admission_join(const hp_job *job, const hp_join *join, hoop_error *error)
 {
-    if (check_holders(rosters, join, error))
+    if (join->shrink)
+        return hp_shrink_admit(job, join, error);
+    if (check_holders(job->rosters, join, error))
         return error->code;
-    const hp_roster *parent = hp_job_ring(rosters, join->parent);
+    const hp_roster *parent = hp_job_ring(job->rosters, join->parent);
     if (parent && parent->ring.size == join->parent_size && parent->state == HP_ROSTER_FAILED) {
         *error = parent->cause; /* its rank has not heard of that yet */
         return error->code;

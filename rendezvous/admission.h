@@ -28,7 +28,7 @@ int hp_admission_expects(const hp_job *job);
 int hp_admission_share(void);
 
 /* Whether a JOIN may go to a join group; else the reason, for the rank. */
-hoop_result hp_admission_join(hp_roster *rosters, const hp_join *join, hoop_error *error);
+hoop_result hp_admission_join(const hp_job *job, const hp_join *join, hoop_error *error);
 
 /*
  * A rank whose control connection was reset has dialled again. A member of the ring sends JOIN with the ring's number; one

@@ -274,8 +274,7 @@ admit(hp_job_conn *conn, const hp_join *join, uint64_t now, hoop_error *error)
     hp_join_group *m = NULL;
     hoop_error lack;
     char line[300];
-    hoop_result result =
-        join->shrink ? hp_shrink_admit(job, join, error) : hp_admission_join(job->rosters, join, error);
+    hoop_result result = hp_admission_join(job, join, error);
     if (!result && !(m = find_join_group(job, join, now)))
         result = hp_err_set(error, HOOP_ERR_NO_MEMORY,
                             "the rendezvous server is out of memory, or has %d incomplete groups of this job",
@@ -284,10 +283,9 @@ admit(hp_job_conn *conn, const hp_join *join, uint64_t now, hoop_error *error)
         hp_join_group_fail(m, &lack, now); /* all its ranks hear it */
     if (m)
         result = hp_join_group_join(m, conn, join, now, error);
-    if (!result && join->shrink)
-        hp_shrink_end(job, join);
     if (!result) {
         conn->join_group = m;
+        hp_shrink_end(job, join);
     } else if (!m || !m->failure.code) { /* a join group that fails logs that itself */
         snprintf(line, sizeof(line), "%s: refused: %s", job->label, error->text);
         job->owner->log(job->owner->arg, line);

@@ -51,9 +51,9 @@ hp_shrink_open(const hp_job *job, hp_join_group *m)
 void
 hp_shrink_end(const hp_job *job, const hp_join *join)
 {
-    hp_roster *parent = hp_job_ring(job->rosters, join->parent);
+    hp_roster *parent = join->shrink ? hp_job_ring(job->rosters, join->parent) : NULL;
     hoop_error error;
-    if (parent->state >= HP_ROSTER_FAILED)
+    if (!parent || parent->state >= HP_ROSTER_FAILED)
         return;
     hp_err_set(&error, HOOP_ERR_ABORTED, "%s called hoop_comm_shrink",
                hp_say_rank(join->parent_rank, join->member.host, 0).text);

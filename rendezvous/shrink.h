@@ -14,7 +14,7 @@
 hoop_result hp_shrink_admit(const hp_job *job, const hp_join *join, hoop_error *error);
 /* The label of a new group, and the epoch of its ring. */
 void hp_shrink_open(const hp_job *job, hp_join_group *group);
-/* A rank that shrinks a ring ends it, if it has not failed yet. */
+/* After a JOIN that was taken: if it shrinks a ring that has not failed yet, it ends that. */
 void hp_shrink_end(const hp_job *job, const hp_join *join);
 /* Excuses those that are gone. Returns whether the group is complete. */
 int hp_shrink_is_complete(const hp_job *job, hp_join_group *group, uint64_t now);

@@ -13,7 +13,8 @@
 void *
 hp_alloc(size_t count, size_t size)
 {
-    return calloc(count ? count : 1, size ? size : 1); /* 0 bytes may be NULL, which callers take for out of memory */
+    size_t bytes; /* calloc looks for an overflow, too, but a sanitizer ends the program there */
+    return hp_mul(count, size, &bytes) ? calloc(bytes ? bytes : 1, 1) : NULL; /* NULL is out of memory, never 0 bytes */
 }
 
 char *

@@ -369,9 +369,7 @@ called_off(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, ho
         return -1;
     }
     cause.rank = cause.reporter = conn->declared_rank == HP_RANK_UNKNOWN ? -1 : (int)conn->declared_rank;
-    if (conn->join_group && conn->join_group->shrink)
-        hp_join_group_lost(conn->join_group, conn, now);
-    else if (conn->join_group)
+    if (conn->join_group)
         hp_join_group_fail(conn->join_group, &cause, now);
     update(conn->job, now);
     return 0;
@@ -503,7 +501,7 @@ hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, ui
         update(conn->job, now);
         return result;
     }
-    if (type == HP_ABORT)
+    if (type == HP_ABORT && !(conn->join_group && conn->join_group->shrink)) /* the others go on with a shrink */
         return called_off(conn, payload, n, now, error);
     forget(conn, NULL, now); /* LEAVE before the group was complete */
     hp_events_disconnect(conn->job->owner, conn);

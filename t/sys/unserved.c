@@ -140,10 +140,13 @@ lose_rank_0(int rank)
     memcpy(served_address, shared + 1, sizeof(served_address));
     if (!ok(served_join(&comm, "loses rank 0", rank, ranks) == HOOP_SUCCESS, "rank %d: %s", rank, served_why()))
         return 1;
+    arrive();
     for (int i = 0; i < operations; i++)
         hoop_allreduce(&sum, &sum, 1, HOOP_INT32, HOOP_MAX, comm);
-    if (rank == 0)
+    if (rank == 0) { /* once all others have their ring, too */
+        await_arrived(ranks);
         raise(SIGKILL);
+    }
     double began = party_clock();
     hoop_result result = hoop_allreduce(&sum, &sum, 1, HOOP_INT32, HOOP_MAX, comm);
     hoop_comm_error(comm, &e);
@@ -159,6 +162,7 @@ lose(int size, int before, const char *what)
     enum { MOST = 7 };
     pid_t pids[MOST];
     *shared = 0;
+    *arrived = 0;
     ranks = size;
     operations = before;
     for (int i = 0; i < size; i++)

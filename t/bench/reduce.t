@@ -18,19 +18,13 @@ is 'any,memcpy float16,sum float16,prod float16,max float16,min float16,avg/2 fl
     "$(echo $(awk -F ' *[|] *' '/^\|/ && ++n > 2 { print $2 "," $3 }' out | head -n 8))" '... in their order'
 is 1.00 "$(sed -n 's/.*| memcpy .*| \([0-9.]*\) |$/\1/p' out)" 'memcpy is the measure'
 is '' "$(awk -F ' *[|] *' '/^\| float/ { for (i = 4; i <= 10; i++) if ($i !~ /^[0-9]+\.[0-9]+$/) print }' out)" 'all cells are figures'
-# The loops themselves are t/gpu/host.c's.
-case ${HOOP_TEST_SANITIZE:-no} in
-no)
-    "$reduce" all int8 >out
-    is 0 $? 'all loops that this CPU can run'
-    like '^### plain loops' "$(grep '^###' out | tail -n 1)" '... the plain ones last'
-    "$reduce" plain int16 bool >out
-    is 0 $? 'types that NCCL does not have'
-    is 'int16,sum int16,prod int16,max int16,min int16,avg/2 int16,avg/3 int16,bxor int16,sum, two bool,sum bool,prod bool,max bool,min bool,bxor bool,sum, two' \
-        "$(echo $(awk -F ' *[|] *' '/^\|/ && ++n > 3 { print $2 "," $3 }' out))" '... without the mean of bools'
-    ;;
-*) skip 4 'the same under a sanitizer takes half a minute' ;;
-esac
+"$reduce" all int8 >out
+is 0 $? 'all loops that this CPU can run'
+like '^### plain loops' "$(grep '^###' out | tail -n 1)" '... the plain ones last'
+"$reduce" plain int16 bool >out
+is 0 $? 'types that NCCL does not have'
+is 'int16,sum int16,prod int16,max int16,min int16,avg/2 int16,avg/3 int16,bxor int16,sum, two bool,sum bool,prod bool,max bool,min bool,bxor bool,sum, two' \
+    "$(echo $(awk -F ' *[|] *' '/^\|/ && ++n > 3 { print $2 "," $3 }' out))" '... without the mean of bools'
 "$reduce" fast >out 2>err
 is 2 $? 'no such loops'
 like '^reduce: no loops are called fast' "$(cat err)" '... said'

@@ -256,7 +256,7 @@ test_failures(party *p, int sticky)
 {
     int full = getenv("HOOP_TEST_FULL") ? 1 : 0, good = 1, rounds = 0;
     fault f = {.call = 1, .sticky = sticky};
-    for (; f.call < 2000 && good == 1; f.call += full ? 1 : 1 + (long)(tap_random() % 80), rounds++) {
+    for (; f.call < 2000 && good == 1; f.call += full ? 1 : 1 + (long)(tap_random() % 40), rounds++) {
         int bad = party_run(p, 3, failures, &f, 30);
         for (int i = 0; i < 3 && bad; i++)
             diag("call %ld, rank %d, status %#x: %s", f.call, i, (unsigned)p->guest[i].status, p->guest[i].note);

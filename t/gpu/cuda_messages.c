@@ -97,10 +97,7 @@ arrived(cuda_rank *r, int side, size_t at, size_t n, unsigned seed, const char *
 static const size_t sizes[] = {
     0,         1,     2,         3,     63,        255,     257,           4093,    EAGER - 1,    EAGER,
     EAGER + 1, 99991, SLICE - 1, SLICE, SLICE + 1, 1 << 20, (1 << 20) + 1, 1299709, 3 * SLICE + 5};
-enum { SIZES = sizeof(sizes) / sizeof(*sizes), FEW = 12 };
-
-/* 8 KiB instead of 512: the first FEW sizes are up to twelve slices, which shows as much as hundreds do. */
-static int small_slices;
+enum { SIZES = sizeof(sizes) / sizeof(*sizes) };
 
 static int
 next_of(const cuda_rank *r)
@@ -183,13 +180,13 @@ all_sizes(int number, int size, void *arg)
     hoop_error error = {.size = sizeof(error)};
     void *stream[2] = {NULL, NULL};
     cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size), n = small_slices ? FEW : SIZES;
+    int bad = cuda_rank_enter(&r, number, size);
     (void)arg;
     if (!bad && r.fake)
         r.fake->delay(100);
     for (int s = 0; s < 2 && !bad; s++)
         bad = hp_cuda_stream_open(r.device, &stream[s], &error) != HOOP_SUCCESS;
-    for (int i = 0; i < n * SIDES * 4 && !bad; i++)
+    for (int i = 0; i < SIZES * SIDES * 4 && !bad; i++)
         bad = exchange(&r, i / 4 % SIDES, sizes[i / 4 / SIDES], i % 4, stream);
     for (int s = 0; s < 2; s++)
         hp_cuda_stream_close(r.device, stream[s]);
@@ -528,7 +525,6 @@ main(void)
     cuda_rank_party(&p, 4, chain, "messages and copies of one stream keep its order");
     setenv("HOOP_SPIN", "0", 1);
     setenv("HOOP_SLICE_BYTES", "8192", 1);
-    small_slices = 1;
     cuda_rank_party(&p, 3, crossed, "a stream that waits holds up no message of another one");
     cuda_rank_party(&p, 2, same_tag, "messages of one tag keep the order of their calls");
     cuda_rank_party(&p, 4, many, "many messages at once, with small slices and a driver that sleeps at once");

@@ -72,13 +72,6 @@ some_count(int size)
     }
 }
 
-/* Random cases: under a sanitizer, which makes each five times as slow, a quarter of them. */
-static int
-cases(int full)
-{
-    return tap_sanitized() ? full / 4 : full;
-}
-
 static int
 ends(const sim_ring *o, sim_end wanted)
 {
@@ -105,7 +98,7 @@ test_window_above_s(void)
     for (int kind = HP_ALLREDUCE; kind < HP_KINDS; kind++) {
         int right = 1, runs = 0;
         for (int size = 2; size <= 9; size++)
-            for (int k = 0; k < cases(40) && right; k++, runs++) {
+            for (int k = 0; k < 40 && right; k++, runs++) {
                 uint32_t slices = 1 + (uint32_t)tap_pick(5);
                 sim_ring o = ring_of(size, slices, slices + 1 + (k % 2 ? (uint32_t)tap_pick(8) : 0));
                 add(&o, call_of(kind, size, some_count(size)));
@@ -145,7 +138,7 @@ static void
 test_back_to_back(void)
 {
     int right = 1, runs = 0;
-    for (int k = 0; k < cases(600) && right; k++, runs++) {
+    for (int k = 0; k < 600 && right; k++, runs++) {
         int size = 2 + k % 8, kind = HP_ALLREDUCE + k % 3;
         sim_ring o = ring_of(size, 1 + (uint32_t)tap_pick(4), 5 + (uint32_t)tap_pick(4));
         for (int i = 0; i < 5; i++)
@@ -159,7 +152,7 @@ static void
 test_mixed(void)
 {
     int right = 1, runs = 0;
-    for (int k = 0; k < cases(1200) && right; k++, runs++) {
+    for (int k = 0; k < 1200 && right; k++, runs++) {
         int size = 2 + k % 9;
         uint32_t slices = 1 + (uint32_t)tap_pick(5);
         sim_ring o = ring_of(size, slices, slices + 1 + (uint32_t)tap_pick(20));
@@ -176,7 +169,7 @@ static void
 test_news(void)
 {
     int right = 1, runs = 0;
-    for (int k = 0; k < cases(600) && right; k++, runs++) {
+    for (int k = 0; k < 600 && right; k++, runs++) {
         int size = 2 + k % 8;
         uint32_t slices = 1 + (uint32_t)tap_pick(5);
         sim_ring o = ring_of(size, slices, slices + 1 + (uint32_t)tap_pick(20));
@@ -194,7 +187,7 @@ static void
 test_stages(void)
 {
     int right = 1, runs = 0;
-    for (int k = 0; k < cases(600) && right; k++, runs++) {
+    for (int k = 0; k < 600 && right; k++, runs++) {
         int size = 2 + k % 8;
         sim_ring o = ring_of(size, 1, k % 2 ? 64 : 2 + (uint32_t)tap_pick(30));
         o.spread_bytes = 64 * (uint32_t)size;
@@ -210,7 +203,7 @@ static void
 test_fused(void)
 {
     int right = 1, runs = 0;
-    for (int k = 0; k < cases(1200) && right; k++, runs++) {
+    for (int k = 0; k < 1200 && right; k++, runs++) {
         int size = 2 + k % 8;
         sim_ring o = ring_of(size, 1 + (uint32_t)tap_pick(4), 6);
         o.stripes = 1 + (int)tap_pick(3);
@@ -266,7 +259,7 @@ test_means(void)
     int seen[HP_ALG_SPREAD + 1] = {0};
     for (size_t t = 0; t < sizeof(types) / sizeof(*types); t++) {
         int right = 1, runs = 0;
-        for (int k = 0; k < cases(11 * 40) && right; k++, runs++) {
+        for (int k = 0; k < 11 * 40 && right; k++, runs++) {
             int size = k % 11 < 9 ? 1 + k % 11 : k % 11 == 9 ? 13 : k % 4 ? 16 : 64;
             sim_ring o = mean_of(types[t], size, k / 11);
             seen[algorithm_of(&o)]++;
@@ -274,8 +267,8 @@ test_means(void)
         }
         ok(right, "%s: means are within their bound, and identical (%d seeds)", hp_dtype_name(types[t]), runs);
     }
-    ok(seen[HP_ALG_RING] > cases(100) && seen[HP_ALG_CHAIN_IN] > cases(50) && seen[HP_ALG_HALVES] > cases(25) &&
-           seen[HP_ALG_DOUBLING] > cases(10) && seen[HP_ALG_SPREAD] > cases(50) && seen[HP_ALG_LOCAL] > cases(5),
+    ok(seen[HP_ALG_RING] > 100 && seen[HP_ALG_CHAIN_IN] > 100 && seen[HP_ALG_HALVES] > 50 &&
+           seen[HP_ALG_DOUBLING] > 20 && seen[HP_ALG_SPREAD] > 50 && seen[HP_ALG_LOCAL] > 10,
        "... on rings, chains, halves, doublings and spreads: %d, %d, %d, %d, %d", seen[HP_ALG_RING],
        seen[HP_ALG_CHAIN_IN], seen[HP_ALG_HALVES], seen[HP_ALG_DOUBLING], seen[HP_ALG_SPREAD]);
 }
@@ -299,7 +292,7 @@ static void
 test_refused_job(void)
 {
     int right = 1, failures = 0;
-    for (int k = 0; k < cases(300) && right; k++) {
+    for (int k = 0; k < 300 && right; k++) {
         sim_rank_end at[SIM_RANKS_MAX];
         char why[300];
         int size = 2 + k % 8;
@@ -319,14 +312,14 @@ test_refused_job(void)
         failures += end == SIM_LOCKED;
     }
     ok(right, "a refused command sets its rank's command_error, and no wrong result is ever delivered");
-    ok(failures > cases(100), "and it was refused in time often enough to show (%d times)", failures);
+    ok(failures > 100, "and it was refused in time often enough to show (%d times)", failures);
 }
 
 static void
 test_stuck_job(void)
 {
     int right = 1, stuck = 0;
-    for (int k = 0; k < cases(300) && right; k++) {
+    for (int k = 0; k < 300 && right; k++) {
         sim_rank_end at[SIM_RANKS_MAX];
         char why[300];
         int size = 2 + k % 8;
@@ -341,7 +334,7 @@ test_stuck_job(void)
             diag("seed %ju: end %d, %s", (uintmax_t)o.seed, end, why);
         stuck += end == SIM_LOCKED;
     }
-    ok(right && stuck > cases(50), "a command that never ends: what was delivered before is right, the rest never is");
+    ok(right && stuck > 50, "a command that never ends: what was delivered before is right, the rest never is");
 }
 
 /* All reports point upstream along the ring, and so at the rank that is missing. */

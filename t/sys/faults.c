@@ -495,7 +495,7 @@ main(void)
     tap_limit(240);
     plan_lazy();
     party_open(&p);
-    killed(party_rounds(200), COUNT, 0, 1.0, "SIGKILL in the middle of operations");
+    killed(party_rounds(200) * 2, COUNT, 0, 1.0, "SIGKILL in the middle of operations");
     killed(party_rounds(60), 10, 0.02, 1.0, "SIGKILL between operations");
     mismatches();
     party_close(&p);

@@ -10,9 +10,9 @@ waits=$abs_top_builddir/t/sys/waits.t
 unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME SSH_CONNECTION
 [ -x "$waits" ] || skip_all 't/sys/waits.t is not built'
 netns_hosts hw 150
-plan 2
+plan 3
 
-for n in 8 3; do
+for n in 8 4 3; do
     timeout 100 "$hooprun" --rsh 'ip netns exec' -f hosts -n $n "$waits" rank >out 2>err </dev/null
     is 0 $? "$n ranks, every way to wait, every shape"
     [ ! -s err ] || diag "$(head -20 err)"

@@ -58,7 +58,7 @@ hp_roster_new(const hp_join_group *m, const char *label, const hp_joined *joined
     r->peer_timeout = m->peer_timeout;
     r->heartbeat = hp_heartbeat(m->op_timeout);
     r->opened = m->opened;
-    r->deadline = m->deadline;
+    r->deadline = m->shrink ? now + (m->deadline - m->opened) : m->deadline; /* its ranks have as long again */
     r->gone = -1;
     r->moved = r->pings.waiting = now;
     hp_err_clear(&r->cause);

@@ -96,25 +96,6 @@ healthy(void)
     sim_close(&s);
 }
 
-/* What happens to rank 2 while the others wait. */
-static void
-awaited(void)
-{
-    open_world();
-    sim_lose(&s, 3);
-    shrink(10, 0, 1);
-    shrink(11, 1, 1);
-    sim_pass(&s, 2000);
-    ok(!s.conns[10].joined, "a rank that lives is awaited");
-    is_string("job 4f21c0de: rank 2 has not called hoop_comm_shrink of the whole job; 2 ranks have waited 2.0 s",
-              s.warning, "... and lines say so");
-    sim_pass(&s, 2900);
-    ok(!s.conns[10].joined, "... until the time of those that wait is up");
-    sim_pass(&s, 200);
-    ok(has_ring(10, 0, 2, 1) && has_ring(11, 1, 2, 1), "... and then left behind");
-    sim_close(&s);
-}
-
 /* Ranks 0 and 1 wait, rank 3 is dead. */
 static void
 open_waiting(void)
@@ -123,6 +104,26 @@ open_waiting(void)
     sim_lose(&s, 3);
     shrink(10, 0, 1);
     shrink(11, 1, 1);
+}
+
+/* What happens to rank 2 while the others wait. */
+static void
+awaited(void)
+{
+    open_waiting();
+    sim_pass(&s, 2000);
+    ok(!s.conns[10].joined, "a rank that lives is awaited");
+    is_string("job 4f21c0de: rank 2 has not called hoop_comm_shrink of the whole job; 2 ranks have waited 2.0 s",
+              s.warning, "... and lines say so");
+    sim_pass(&s, 2900);
+    ok(!s.conns[10].joined, "... until the time of those that wait is up");
+    sim_pass(&s, 200);
+    ok(has_ring(10, 0, 2, 1) && has_ring(11, 1, 2, 1), "... and then left behind");
+    sim_pass(&s, 4000);
+    sim_say(&s, 10, HP_READY, NULL, 0);
+    sim_say(&s, 11, HP_READY, NULL, 0);
+    ok(s.conns[10].go && !s.conns[10].causes, "... and those that waited have as long again for their links");
+    sim_close(&s);
 }
 
 static void

@@ -327,7 +327,7 @@ without_rank_1(const char *what)
 static void
 stopped(void)
 {
-    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "20000", 1);
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "14000", 1);
     party_start(&p, 4, late, NULL, 90);
     ok(party_await_marks(3), "the others go on without a rank that is stopped");
     kill(p.guest[2].pid, SIGCONT);

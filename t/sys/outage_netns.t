@@ -101,10 +101,13 @@ plugged()
     job first first 5 2
     job away late 10 2
     job leaver leaver 9 2
+    job early leaver 2 2
     netns_pull 3
     sleep 8
     netns_plug 3
-    all_well op idle late split message first away leaver
+    all_well op idle late split message first away leaver early
+    like 'leaves, and the rendezvous server has not acknowledged that for [2-9]' "$(cat early.2)" \
+        'a rank that leaves meanwhile says what it waits for'
     is '' "$(grep 'failed' server)" 'the server has taken no rank that left for lost'
 }
 

@@ -155,16 +155,10 @@ derive(hoop_comm *comm, const hp_derivation *how, hoop_comm **out, hoop_error *e
     return result;
 }
 
-static uint64_t
-bootstrap_ns(const hoop_comm *comm)
-{
-    return (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
-}
-
 static hoop_result
 split(hoop_comm *comm, int color, int key, hoop_comm **out)
 {
-    const hp_derivation how = {.color = color, .key = key, .within = bootstrap_ns(comm)};
+    const hp_derivation how = {.color = color, .key = key, .within = hp_join_limit(comm)};
     hoop_error error;
     comm->splits++; /* every call counts, also one that fails: the n-th calls of all ranks belong together */
     hp_recorder_split(comm, 1);
@@ -229,7 +223,7 @@ shrink(hoop_comm *comm, hoop_comm **out)
                    "hoop_comm_shrink: this communicator has been shrunk already; shrink the one that came of it");
         return hp_entry_fail_later(comm, &error);
     }
-    uint64_t until = hp_now() + bootstrap_ns(comm);
+    uint64_t until = hp_now() + hp_join_limit(comm);
     hoop_result result = HOOP_ERR_PEER_LOST;
     for (uint64_t now; result == HOOP_ERR_PEER_LOST && (now = hp_now()) < until;) {
         how.within = until - now;
@@ -282,10 +276,11 @@ hoop_comm_grow(hoop_comm *comm, hoop_comm **out)
 {
     if (out)
         *out = NULL;
-    if (hp_entry_check(comm) != HOOP_SUCCESS)
-        return hp_entry_check(comm);
-    return hp_entry_refuse(comm, HOOP_ERR_UNSUPPORTED,
-                           "hoop_comm_grow is not built yet: end the job and start it again with more ranks");
+    hoop_result result = hp_entry_check(comm);
+    return result != HOOP_SUCCESS
+               ? result
+               : hp_entry_refuse(comm, HOOP_ERR_UNSUPPORTED,
+                                 "hoop_comm_grow is not built yet: end the job and start it again with more ranks");
 }
 
 hoop_result

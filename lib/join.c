@@ -344,9 +344,15 @@ log_ring(const hoop_comm *comm)
 }
 
 uint64_t
+hp_join_limit(const hoop_comm *comm)
+{
+    return (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
+}
+
+uint64_t
 hp_join_deadline(const hoop_comm *comm)
 {
-    return hp_loop_now(comm->loop) + (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
+    return hp_loop_now(comm->loop) + hp_join_limit(comm);
 }
 
 /* Everything from the filled-in client options to a ring that is up. */
@@ -367,7 +373,7 @@ join_ring(hoop_comm *comm, hp_client_options *options, hoop_error *error)
     options->host_id = hp_environment_host(&comm->config, options->host);
     options->op_timeout = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
     options->warn_after = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
-    uint64_t timeout = (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
+    uint64_t timeout = hp_join_limit(comm);
     comm->bringup_until = options->deadline - (timeout / 4 < REPORT_MS * HP_MS ? timeout / 4 : REPORT_MS * HP_MS);
     comm->client = hp_client_new(comm->loop, options, kick, comm);
     if (!comm->client)

@@ -21,7 +21,8 @@ void hp_bootstrap_forget(hoop_comm *comm);
 
 /* --- bring-up: server, an entry at the listener, links to the neighbours, READY, GO --- */
 
-/* When bootstrap_timeout_ms is over, by hp_loop_now(); resolving names counts, too. */
+uint64_t hp_join_limit(const hoop_comm *comm); /* bootstrap_timeout_ms, in ns */
+/* When it is over, by hp_loop_now(); resolving names counts, too. */
 uint64_t hp_join_deadline(const hoop_comm *comm);
 
 /* The world: from settings alone. comm->config is resolved, comm->loop is made. */

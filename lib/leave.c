@@ -59,7 +59,7 @@ server_is_owed(hoop_comm *comm, uint64_t waited)
         return 0;
     if (waited < ANSWER_MS * HP_MS)
         return 1;
-    return hp_client_is_owed(comm->client, waited >= LINGER_MS * HP_MS);
+    return hp_client_deliver_leave(comm->client, waited >= LINGER_MS * HP_MS);
 }
 
 /*

@@ -257,7 +257,7 @@ hp_client_leave(hp_client *c, uint64_t completed)
 }
 
 int
-hp_client_is_owed(hp_client *c, int redials)
+hp_client_deliver_leave(hp_client *c, int redials)
 {
     hp_membership *m = &c->membership;
     hoop_error why;

@@ -36,10 +36,10 @@ const hp_clock_offset *hp_client_compare_clocks(hp_client *client, int asks);
 void hp_client_return(hp_client *client, uint64_t started, uint64_t completed);
 void hp_client_leave(hp_client *client, uint64_t completed); /* hp_loop_run, or free in 100 ms, writes the bytes */
 /*
- * The server's host has not acknowledged LEAVE, or a connection for it is being made. redials: one is made if TCP has sent LEAVE
- * again: after an outage it does so only every few seconds, and a new connection is up at once.
+ * Returns 1 as long as the server's host has not acknowledged LEAVE. redials: if TCP has sent it again, a new connection is
+ * made, which is up at once; after an outage TCP itself sends only every few seconds.
  */
-int hp_client_is_owed(hp_client *client, int redials);
+int hp_client_deliver_leave(hp_client *client, int redials);
 void hp_client_free(hp_client *client);
 
 #endif

@@ -26,18 +26,6 @@ rank_of(const hp_roster *r, const hp_member *who)
     return -1;
 }
 
-static int
-is_operation(const hp_wait_place *p)
-{
-    return !p->split && p->rank < 0;
-}
-
-static const hp_waiting *
-message_of(const hp_wait_place *p)
-{
-    return &p->ring->witnesses[p->rank].waiting;
-}
-
 /* --- the walk --- */
 
 hp_wait_chain
@@ -74,12 +62,12 @@ static const char *
 print_place(const hp_wait_place *p, const hp_blame *blame, char out[PLACE_TEXT])
 {
     hp_noun what;
-    if (is_operation(p))
+    if (hp_wait_place_is_operation(p))
         what = hp_say_operation(blame->sequence, &blame->call);
     else if (p->split)
         snprintf(what.text, HP_NOUN, "hoop_comm_split %u", p->split->split);
     else
-        hp_call_print(&message_of(p)->call, what.text, HP_NOUN);
+        hp_call_print(&hp_wait_place_message(p)->call, what.text, HP_NOUN);
     snprintf(out, PLACE_TEXT, "%s of %s", what.text, hp_say_ring(p->ring->label, p->ring->name).text);
     return out;
 }
@@ -107,7 +95,7 @@ missed(const hp_wait_place *p)
         return "called";
     if (p->rank < 0)
         return "entered";
-    return message_of(p)->awaited.what == HP_WAIT_LINK ? "received" : "sent";
+    return hp_wait_place_message(p)->awaited.what == HP_WAIT_LINK ? "received" : "sent";
 }
 
 /* What is said of the rank at the end. */
@@ -136,7 +124,7 @@ static int
 has_end(const hp_wait_chain *c, const hp_member *waits)
 {
     const hp_witness *w = &c->last.ring->witnesses[c->blame.rank];
-    if (!is_operation(&c->last))
+    if (!hp_wait_place_is_operation(&c->last))
         return c->blame.guilt != HP_GUILT_SELF;
     if (c->blame.rank == rank_of(c->last.ring, waits))
         return 0;
@@ -173,7 +161,7 @@ print_last(const hp_wait_chain *c, const hp_member *waits, const char *over, uin
 {
     char text[200], place[PLACE_TEXT], first[200];
     const hp_roster *r = c->last.ring;
-    if (is_operation(&c->last)) {
+    if (hp_wait_place_is_operation(&c->last)) {
         hp_blame_print(&c->blame, r->witnesses, r->ring.members, stalled, text, sizeof(text));
         snprintf(out, size, "%s waits%s in %s, where %s", hp_member_process(waits).text, over,
                  hp_say_ring(r->label, r->name).text, text);
@@ -182,7 +170,7 @@ print_last(const hp_wait_chain *c, const hp_member *waits, const char *over, uin
     print_first(c, stalled, first, sizeof(first));
     snprintf(out, size, "%s waits%s in %s for its own %s", hp_member_process(waits).text, over,
              print_place(&c->last, &c->blame, place),
-             message_of(&c->last)->awaited.what == HP_WAIT_STREAM ? "stream" : "device");
+             hp_wait_place_message(&c->last)->awaited.what == HP_WAIT_STREAM ? "stream" : "device");
     add_first(first, out, size);
 }
 
@@ -241,7 +229,7 @@ print_message(const hp_whereabouts *where, const hp_wait_chain *c, uint64_t stal
 {
     const hp_roster *r = c->from.ring;
     const hp_member *waits = &r->ring.members[c->from.rank], *peer = &r->ring.members[c->first.rank];
-    const hp_waiting *message = message_of(&c->from);
+    const hp_waiting *message = hp_wait_place_message(&c->from);
     char call[HP_NOUN], whom[200];
     int stopped = hp_whereabouts_known(where, peer).process == HP_PROCESS_STOPPED;
     if (message->awaited.rank < 0)

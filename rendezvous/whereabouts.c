@@ -16,31 +16,19 @@ hp_wait_place_same(const hp_wait_place *a, const hp_wait_place *b)
     return a->ring == b->ring && a->split == b->split && a->rank == b->rank;
 }
 
-static int
-is_operation(const hp_wait_place *p)
-{
-    return !p->split && p->rank < 0;
-}
-
-static const hp_waiting *
-message_of(const hp_wait_place *p)
-{
-    return &p->ring->witnesses[p->rank].waiting;
-}
-
 hp_blame
 hp_wait_place_blame(const hp_wait_place *p)
 {
     const hp_roster *r = p->ring;
     hp_blame blame = {.guilt = HP_GUILT_ABSENT, .other = p->rank, .waiting = 1};
-    if (is_operation(p))
+    if (hp_wait_place_is_operation(p))
         return hp_blame_find(r->witnesses, r->ring.size, HP_SILENT_HEARTBEATS * r->heartbeat);
     if (p->split) {
         while (hp_join_group_has(p->split, blame.rank) && blame.rank < r->ring.size - 1)
             blame.rank++;
         blame.waiting = p->split->joined_n;
-    } else if (message_of(p)->awaited.rank >= 0) {
-        blame.rank = message_of(p)->awaited.rank;
+    } else if (hp_wait_place_message(p)->awaited.rank >= 0) {
+        blame.rank = hp_wait_place_message(p)->awaited.rank;
     } else {
         blame.rank = p->rank;
         blame.guilt = HP_GUILT_SELF;
@@ -58,7 +46,7 @@ edge_of(const hp_wait_place *p, const hp_blame *blame, int ring)
     hp_wait_edge e = {.whom = blame->rank, .is_last = !w || blame->rank == p->rank, .ring = ring};
     e.kind = p->split ? HP_IN_SPLIT : p->rank < 0 ? HP_IN_OPERATION : HP_IN_MESSAGE;
     e.number = p->split ? p->split->split : p->rank < 0 ? blame->sequence : (uint64_t)p->rank;
-    if (w && is_operation(p))
+    if (w && hp_wait_place_is_operation(p))
         e.is_last = w->completed >= blame->sequence || hp_blame_awaits_stream(w);
     return e;
 }

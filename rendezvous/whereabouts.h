@@ -20,6 +20,19 @@ typedef struct hp_wait_place {
     int rank;                   /* of the ring, that waits in a message; -1: not in a message */
 } hp_wait_place;
 
+static inline int
+hp_wait_place_is_operation(const hp_wait_place *p)
+{
+    return !p->split && p->rank < 0;
+}
+
+/* The message in which its one rank waits. */
+static inline const hp_waiting *
+hp_wait_place_message(const hp_wait_place *p)
+{
+    return &p->ring->witnesses[p->rank].waiting;
+}
+
 /* One process in one place, or as a rank of a ring. Processes are the same if host and pid are. */
 typedef struct hp_stay {
     const hp_member *who;

@@ -102,6 +102,16 @@ def monitored(rank):
     late()
 
 
+def backward(rank):
+    """Rank 1 waits in torch's C++ for the others' gradients."""
+    joined()
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
+    if rank == 1:
+        at_it(rank)
+        model(torch.ones(1, 4)).sum().backward()
+    late()
+
+
 def leave(rank):
     joined()
     work = dist.all_reduce(torch.ones(1), async_op=True) if rank == 1 else None
@@ -125,6 +135,7 @@ if __name__ == "__main__":
             future: BOTH,
             call: BOTH,
             monitored: BOTH,
+            backward: BOTH,
             leave: BOTH,
         },
     )

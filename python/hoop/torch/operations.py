@@ -23,7 +23,7 @@ from torch.distributed import DistBackendError
 
 from .. import ending
 from .._library import ANY_RANK, Stats, lib
-from . import watcher
+from . import backward, watcher
 from ..work import block
 from .barrier import monitored_barrier
 from .errors import failure, name_members
@@ -626,4 +626,12 @@ def _leave_all(error: Optional[BaseException]) -> None:
     watcher.stop()
 
 
+def _end_interrupted() -> None:
+    """A Ctrl-C that no handler can hear ends the groups with operations in progress."""
+    for group in list(_groups):
+        if not all(work.is_completed() for work in list(group._pending)):
+            group._abort(ending.told(group._rank, KeyboardInterrupt()))
+
+
 ending.at_end(_leave_all)
+backward.listen(_end_interrupted)

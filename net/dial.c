@@ -3,8 +3,9 @@
  * dial: see dial.h. It tries until the peer accepts or refuses it, or its time is up: one attempt at a time, one
  * timer for whatever is next. A server that does not answer may not have been started yet, which is no error before
  * the deadline. Nor is one that accepts and closes without a byte: a server with another secret does that, but so does a
- * proxy whose target is not up yet, and nobody who lacks the secret gets an answer that would tell them apart. The socket
- * is the dial's until the result hands it over.
+ * proxy whose target is not up yet, and nobody who lacks the secret gets an answer that would tell them apart. Nor is one
+ * that answers in another protocol, as a proxy for HTTP does meanwhile. The socket is the dial's until the result hands
+ * it over.
  */
 #include "net/dial.h"
 
@@ -39,11 +40,12 @@ typedef enum dial_state {
 
 /* What the last attempt met at the address. */
 typedef enum encounter {
-    NOBODY, /* nobody who speaks to this rank */
-    WAITS,  /* the right one, and it says why this rank must wait */
-    CLOSES, /* it accepts, and closes without a byte */
-    SILENT, /* it accepts, and says nothing */
-    BUSY    /* the right one, and it has no room now */
+    NOBODY,  /* nobody who speaks to this rank */
+    WAITS,   /* the right one, and it says why this rank must wait */
+    CLOSES,  /* it accepts, and closes without a byte */
+    SILENT,  /* it accepts, and says nothing */
+    STRANGE, /* it answers in another protocol */
+    BUSY     /* the right one, and it has no room now */
 } encounter;
 
 struct hp_dial {
@@ -64,7 +66,7 @@ struct hp_dial {
     uint64_t silent;          /* since when no attempt reaches the host; 0: the last one did */
     uint64_t full;            /* since when the peer has no room for this rank; 0: it has */
     encounter met;
-    int closed, closed_most; /* connections in a row that were closed without a byte; so many are an error, 0: never */
+    int closed, closed_most; /* in a row, without a byte; so many, or so many strange answers, are an error, 0: never */
     int foreign;             /* attempts in a row that something answered which is not of this job */
     int fd;
     hp_watch *watch;
@@ -72,7 +74,7 @@ struct hp_dial {
     hp_handshake handshake;
     hp_dial_fn *fn;
     void *arg;
-    char last[160]; /* why the last attempt failed */
+    char last[200]; /* why the last attempt failed */
 };
 
 static void
@@ -318,6 +320,32 @@ on_refusal(hp_dial *dial)
     finish(dial, &result);
 }
 
+/*
+ * Another program, perhaps a proxy that says that its target is not up yet; or a peer that has found this rank's HELLO
+ * right and then errs.
+ */
+static void
+on_foreign(hp_dial *dial)
+{
+    const hp_handshake *handshake = &dial->handshake;
+    encounter met = handshake->strange ? STRANGE : NOBODY;
+    int most = handshake->strange ? dial->closed_most : FOREIGN_MOST;
+    char where[HP_ADDR_TEXT], why[sizeof(dial->last)], answer[48];
+    hp_handshake_quote(handshake, answer, sizeof(answer));
+    if (handshake->strange)
+        snprintf(why, sizeof(why),
+                 "it answers %s, which is not hoop's protocol (a proxy whose target is not up yet, or one for HTTP or "
+                 "TLS, not TCP? another program's port?)",
+                 answer);
+    else
+        snprintf(why, sizeof(why), "the answer there is not from this job: %s", handshake->why);
+    dial->foreign = dial->met == met ? dial->foreign + 1 : 1;
+    if (dial->foreign == most)
+        fail(dial, HOOP_ERR_AUTH, "%s at %s: %s", dial->what, hp_addr_print(&dial->to, where), why);
+    else
+        try_later(dial, met, why);
+}
+
 static void
 on_end(hp_dial *dial)
 {
@@ -339,13 +367,8 @@ on_end(hp_dial *dial)
              dial->what, handshake->version, ours);
     } else if (handshake->state == HP_HANDSHAKE_REFUSED) {
         on_refusal(dial);
-    } else { /* another program, or a peer that has found this rank's HELLO right and then errs */
-        char where[HP_ADDR_TEXT], why[128];
-        snprintf(why, sizeof(why), "the answer there is not from this job: %s", handshake->why);
-        if (++dial->foreign < FOREIGN_MOST)
-            try_later(dial, NOBODY, why);
-        else
-            fail(dial, HOOP_ERR_AUTH, "%s at %s: %s", dial->what, hp_addr_print(&dial->to, where), why);
+    } else {
+        on_foreign(dial);
     }
 }
 
@@ -494,6 +517,8 @@ hp_dial_explain(const hp_dial *dial, hoop_error *error)
                    "something accepts connections at %s and closes them without an answer (a proxy whose target is not "
                    "up yet? another secret or job name?)",
                    where);
+    else if (dial->met == STRANGE)
+        hp_err_set(error, HOOP_ERR_RENDEZVOUS, "something accepts connections at %s; %s", where, dial->last);
     else if (silent)
         hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                    "something accepts connections at %s and does not answer (a proxy whose target is not up yet? is it "

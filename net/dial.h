@@ -2,7 +2,8 @@
 /*
  * dial: from an address to a proven connection, by one attempt after the other (50 ms to 1 s apart, +-50 %) until a
  * deadline. A peer that closes without a byte may be a proxy whose target is not up yet, or have another secret or job:
- * it is dialled until the deadline, which is then HOOP_ERR_AUTH. A rank that refuses connections for three seconds is
+ * it is dialled until the deadline, which is then HOOP_ERR_AUTH. So is one that answers in another protocol, as a proxy for
+ * HTTP does: the deadline is then HOOP_ERR_RENDEZVOUS, with its first words. A rank that refuses connections for three seconds is
  * given up, because it listens before it is dialled; so is the server of a ring, which cannot come back. A peer that is
  * busy is waited for; one that has no room for this rank is asked again for two seconds.
  */
@@ -42,13 +43,13 @@ hp_dial *hp_dial_new(hp_loop *loop, const hp_addr *to, const hp_addr *from, cons
                      const hp_keys *keys, const hp_hello *hello, const char *what, uint64_t deadline, hp_dial_fn *fn,
                      void *arg); /* NULL: out of memory */
 /*
- * From now on `most` connections in a row that are closed without a byte are HOOP_ERR_AUTH at once: for a dial that has
+ * From now on `most` connections in a row that are closed without a byte, or answered in another protocol, are HOOP_ERR_AUTH at once: for a dial that has
  * other addresses to try, or a person who waits.
  */
 void hp_dial_limit_closed(hp_dial *dial, int most);
 /*
  * What waits at the address: 1 with a sentence and a code (HOOP_ERR_AUTH if it may be the secret) if something there
- * accepts and closes, does not answer, or is busy; 0: nothing accepts, or it has given a reason that ends soon.
+ * accepts and closes, does not answer, answers in another protocol, or is busy; 0: nothing accepts, or it has given a reason that ends soon.
  */
 int hp_dial_explain(const hp_dial *dial, hoop_error *error);
 /* Since when nobody is there who has what is dialled: a rank's communicator that has left, or no process; 0: never. */

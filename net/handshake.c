@@ -13,10 +13,12 @@
 #include "net/loop.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
 /* Where the fields lie; those of M1 are in hp_hello_put. */
+enum { QUOTE_MOST = 40 };
 enum { M1_MEMORY = 66, M1_FEATURES = 72 };
 enum { M2_EPOCH = 16, M2_RANK = 20, M2_VERSION = 24, M2_STATUS = 26, M2_RESERVED = 28, M2_FEATURES = 32 };
 enum { M2_RESERVED_8 = 40, M2_NONCE = 48 };
@@ -323,9 +325,12 @@ hp_handshake_feed(hp_handshake *handshake, const uint8_t *bytes, size_t n, uint6
     size_t i = handshake->have;
     memcpy(at + i, bytes, n);
     handshake->have += n;
-    for (; i < handshake->have && i < sizeof(m->header); i++)
-        if (at[i] != m->header[i])
-            return bad(handshake, i < 4 ? "not hoop's protocol (wrong first bytes)" : "not the expected message");
+    for (; i < handshake->have && i < sizeof(m->header); i++) {
+        if (at[i] == m->header[i])
+            continue;
+        handshake->strange = i < 4 && m == &messages[HP_CHALLENGE] ? handshake->have : 0;
+        return bad(handshake, i < 4 ? "not hoop's protocol (wrong first bytes)" : "not the expected message");
+    }
     return handshake->have == m->bytes ? states[handshake->state].whole(handshake) : handshake->state;
 }
 
@@ -335,6 +340,18 @@ hp_handshake_tick(hp_handshake *handshake, uint64_t now)
     if (!ended(handshake) && now >= handshake->deadline)
         return bad(handshake, "the handshake did not end in time");
     return handshake->state;
+}
+
+void
+hp_handshake_quote(const hp_handshake *handshake, char *out, size_t size)
+{
+    size_t n = 0;
+    while (n < handshake->strange && handshake->m2[n] >= ' ' && handshake->m2[n] <= '~')
+        n++;
+    if (n)
+        snprintf(out, size, "\"%.*s\"", n < QUOTE_MOST ? (int)n : QUOTE_MOST, (const char *)handshake->m2);
+    else
+        snprintf(out, size, "bytes that are no text");
 }
 
 void

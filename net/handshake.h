@@ -100,6 +100,7 @@ typedef struct hp_handshake {
         };
     };
     size_t have;        /* bytes of the awaited message */
+    size_t strange;     /* initiator, BAD: so many bytes came in place of CHALLENGE, and are not hoop's; 0: none */
     const uint8_t *out; /* the bytes to write: a part of the transcript */
     size_t out_n;
 } hp_handshake;
@@ -125,6 +126,8 @@ size_t hp_handshake_want(const hp_handshake *handshake);
 hp_handshake_state hp_handshake_feed(hp_handshake *handshake, const uint8_t *bytes, size_t n, uint64_t now);
 hp_handshake_state hp_handshake_tick(hp_handshake *handshake, uint64_t now); /* BAD when the deadline has passed */
 void hp_handshake_wrote(hp_handshake *handshake, size_t n);                  /* n bytes of `out` are written */
+/* What another program has answered, if `strange` is not 0: its first line in quotes, as far as that is text. */
+void hp_handshake_quote(const hp_handshake *handshake, char *out, size_t size);
 
 /* Responder in JUDGE: HP_OK with the rank, or a refusal. The state is DONE or REFUSED at once, with M4 in `out`. */
 void hp_handshake_judge(hp_handshake *handshake, hp_status status, uint32_t assigned_rank);

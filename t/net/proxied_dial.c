@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-enum { WAYS = 4, OPEN_S = 8, SHUT_S = 5, LIMIT_S = 60 };
+enum { WAYS = 5, OPEN_S = 8, SHUT_S = 5, LIMIT_S = 60 };
 
 typedef struct caller {
     hp_dial *dial;
@@ -25,7 +25,7 @@ typedef struct caller {
 } caller;
 
 static const char *const ways[WAYS] = {"closes at once", "closes on the first byte", "resets on the first byte",
-                                       "says nothing"};
+                                       "says nothing", "answers in HTTP"};
 static hp_loop *loop;
 static hp_keys keys;
 static hp_acceptor *acceptor;
@@ -99,15 +99,29 @@ run_until(const caller *c, int n, uint64_t until)
         hp_loop_run(loop, 10 * HP_MS);
 }
 
+/* Of what is said about a door, and whether that may be the secret. */
+static const char *
+word_of(proxy_shut way)
+{
+    return way == PROXY_IGNORES ? " and does not answer (a proxy"
+           : way == PROXY_ANSWERS
+               ? "; it answers \"HTTP/1.1 503 Service Unavailable\", which is not hoop's protocol (a proxy"
+               : " and closes them without an answer (a proxy";
+}
+
+static hoop_result
+code_of(proxy_shut way)
+{
+    return way == PROXY_IGNORES || way == PROXY_ANSWERS ? HOOP_ERR_RENDEZVOUS : HOOP_ERR_AUTH;
+}
+
 static void
 check_words(const caller *c, proxy_shut way)
 {
-    const char *word =
-        way == PROXY_IGNORES ? " and does not answer (a proxy" : " and closes them without an answer (a proxy";
     hoop_error error = {.text = ""};
     int met = hp_dial_explain(c->dial, &error);
-    ok(met && strstr(error.text, "something accepts connections at 127.0.0.1:") && strstr(error.text, word) &&
-           error.code == (way == PROXY_IGNORES ? HOOP_ERR_RENDEZVOUS : HOOP_ERR_AUTH),
+    ok(met && strstr(error.text, "something accepts connections at 127.0.0.1:") && strstr(error.text, word_of(way)) &&
+           error.code == code_of(way),
        "one that %s: %s", ways[way], error.text);
 }
 
@@ -146,8 +160,10 @@ test_no_target(proxy *x)
     run_until(c, WAYS, hp_now() + LIMIT_S * HP_SEC);
     for (int i = 0; i < WAYS; i++) {
         const char *text = c[i].result.error.text;
-        ok(c[i].result.error.code == (i == PROXY_IGNORES ? HOOP_ERR_RENDEZVOUS : HOOP_ERR_AUTH) &&
-               strstr(text, "a proxy with nothing behind it") && (i == PROXY_IGNORES || strstr(text, "wrong secret")),
+        const char *word = i == PROXY_ANSWERS ? "it answers \"HTTP/1.1 503" : "a proxy with nothing behind it";
+        hoop_result code = code_of((proxy_shut)i);
+        ok(c[i].result.error.code == code && strstr(text, word) &&
+               !strstr(text, "wrong secret") == (code != HOOP_ERR_AUTH),
            "a door that stays shut: %s", text);
         hp_dial_free(c[i].dial);
     }

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { RANKS = 4, SHUT_S = 11, LINE = 400 };
+enum { RANKS = 5, SHUT_S = 11, LINE = 400 };
 
 static party p;
 static proxy *doors;
@@ -34,7 +34,10 @@ on_line(void *arg, int level, const char *line)
 static int
 is_right(const char *line, int way)
 {
-    return strstr(line, way == PROXY_IGNORES ? " and does not answer" : " and closes them without an answer") != NULL;
+    const char *words = way == PROXY_IGNORES   ? " and does not answer"
+                        : way == PROXY_ANSWERS ? "; it answers \"HTTP/1.1 503 Service Unavailable\""
+                                               : " and closes them without an answer";
+    return strstr(line, words) != NULL;
 }
 
 static void

@@ -111,12 +111,15 @@ turn_away(int fd, proxy_door *door)
 static void
 serve_lost(int drop)
 {
+    static const char sorry[] = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 19\r\n\r\nno healthy upstream";
     char bytes[512];
     for (int i = 0; i < CONNECTIONS; i++) {
         int shut = lost[i].door ? atomic_load(&lost[i].door->shut) : 0;
         ssize_t n = lost[i].door ? recv(lost[i].fd, bytes, sizeof(bytes), MSG_DONTWAIT) : 0;
         if (!lost[i].door || (!drop && n < 0 && errno == EAGAIN) || (!drop && n > 0 && shut == PROXY_IGNORES))
             continue;
+        if (shut == PROXY_ANSWERS)
+            send(lost[i].fd, sorry, sizeof(sorry) - 1, MSG_NOSIGNAL);
         if (shut == PROXY_RESETS_LATER)
             close_hard(lost[i].fd);
         else

@@ -26,7 +26,8 @@ typedef enum proxy_shut {
     PROXY_CLOSES,       /* at once */
     PROXY_CLOSES_LATER, /* after the first bytes */
     PROXY_RESETS_LATER, /* likewise, with a reset */
-    PROXY_IGNORES       /* never, and says nothing */
+    PROXY_IGNORES,      /* never, and says nothing */
+    PROXY_ANSWERS       /* after the first bytes, with an answer in HTTP */
 } proxy_shut;
 
 typedef struct proxy_door {

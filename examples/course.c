@@ -249,11 +249,14 @@ course_exam(const course *c, const float **x, const uint8_t **labels)
     return end - begin;
 }
 
-void
+hoop_result
 course_grade(const course *c, uint64_t hits)
 {
-    course_check(c, hoop_allreduce(&hits, &hits, 1, HOOP_UINT64, HOOP_SUM, c->comm));
+    hoop_result result = hoop_allreduce(&hits, &hits, 1, HOOP_UINT64, HOOP_SUM, c->comm);
+    if (result != HOOP_SUCCESS)
+        return result;
     course_say(c, "held-out accuracy: %.2f %% (%d of %d)\n", 100.0 * (double)hits / HELD_OUT, (int)hits, (int)HELD_OUT);
+    return HOOP_SUCCESS;
 }
 
 /* FNV-1a over the bits. */
@@ -268,17 +271,21 @@ checksum(const float *values, size_t count)
 }
 
 /* If the smallest and the largest checksum of all ranks are one, all ranks hold the same bits. */
-int
-course_prove(const course *c, const float *values, size_t count)
+hoop_result
+course_prove(const course *c, const float *values, size_t count, int *identical)
 {
     uint64_t mine = checksum(values, count), least, most;
-    course_check(c, hoop_allreduce(&mine, &least, 1, HOOP_UINT64, HOOP_MIN, c->comm));
-    course_check(c, hoop_allreduce(&mine, &most, 1, HOOP_UINT64, HOOP_MAX, c->comm));
-    if (least == most)
+    hoop_result result = hoop_allreduce(&mine, &least, 1, HOOP_UINT64, HOOP_MIN, c->comm);
+    if (result == HOOP_SUCCESS)
+        result = hoop_allreduce(&mine, &most, 1, HOOP_UINT64, HOOP_MAX, c->comm);
+    if (result != HOOP_SUCCESS)
+        return result;
+    *identical = least == most;
+    if (*identical)
         course_say(c, "parameters: bit-identical on all ranks (ranks %d, checksum %016llx)\n", c->size,
                    (unsigned long long)most);
     else
         course_say(c, "parameters: DIFFERENT between ranks (checksums from %016llx to %016llx)\n",
                    (unsigned long long)least, (unsigned long long)most);
-    return least == most;
+    return HOOP_SUCCESS;
 }

@@ -71,11 +71,11 @@ size_t course_most(const course *c);
 /* This rank's share of the images that were held out; returns how many there are. */
 size_t course_exam(const course *c, const float **x, const uint8_t **labels);
 
-/* All ranks call, with how many of those they recognised: the accuracy is said. */
-void course_grade(const course *c, uint64_t hits);
+/* All ranks call, with how many of those they recognised: the accuracy is said. An error: the ring has failed. */
+hoop_result course_grade(const course *c, uint64_t hits);
 
-/* 1 if all ranks hold the same bits in `values`, which is said; 0 if not. */
-int course_prove(const course *c, const float *values, size_t count);
+/* *identical: whether all ranks hold the same bits in `values`, which is said. An error: the ring has failed. */
+hoop_result course_prove(const course *c, const float *values, size_t count, int *identical);
 
 double course_now(void); /* seconds */
 

@@ -178,7 +178,7 @@ evaluate(trainer *t)
     const uint8_t *labels;
     size_t count = course_exam(&t->course, &x, &labels);
     mlp_forward(&t->net, x, count);
-    course_grade(&t->course, mlp_hits(&t->net, labels, count));
+    check(t, course_grade(&t->course, mlp_hits(&t->net, labels, count)));
 }
 
 /* Seconds that the slowest rank needs for a batch; what is learned meanwhile is of no interest any more. */
@@ -231,7 +231,8 @@ main(int argc, char **argv)
     for (long epoch = 1; epoch <= c->epochs; epoch++)
         train_epoch(&t, epoch);
     evaluate(&t);
-    int identical = course_prove(c, t.net.parameters.all, t.net.parameters.count);
+    int identical;
+    course_check(c, course_prove(c, t.net.parameters.all, t.net.parameters.count, &identical));
     if (c->overlap)
         tell_overlap(&t);
     mlp_free(&t.net);

@@ -232,6 +232,7 @@ evaluate(trainer *t)
 {
     const float *x;
     const uint8_t *labels;
+    int identical;
     mlp *net = &t->net;
     size_t count = course_exam(&t->course, &x, &labels), parameters = net->parameters.count;
     need(t, cudaMemcpyAsync(t->x, x, count * DATASET_PIXELS * sizeof(float), cudaMemcpyHostToDevice, t->compute));
@@ -241,8 +242,9 @@ evaluate(trainer *t)
     need(t, cudaMemcpyAsync(net->parameters.all, t->gpu.parameters.all, parameters * sizeof(float),
                             cudaMemcpyDeviceToHost, t->compute));
     need(t, cudaStreamSynchronize(t->compute));
-    course_grade(&t->course, mlp_hits(net, labels, count));
-    return course_prove(&t->course, net->parameters.all, parameters);
+    course_check(&t->course, course_grade(&t->course, mlp_hits(net, labels, count)));
+    course_check(&t->course, course_prove(&t->course, net->parameters.all, parameters, &identical));
+    return identical;
 }
 
 static void

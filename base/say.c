@@ -83,7 +83,8 @@ hp_say_title(const char *label, const char *name)
 const char *
 hp_say_split(const char *label)
 {
-    return strstr(label, "split ");
+    const char *split = strstr(label, "split ");
+    return split ? split : strstr(label, "epoch ");
 }
 
 hp_noun

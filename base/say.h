@@ -60,10 +60,10 @@ hp_noun hp_say_operation(uint64_t sequence, const hp_call *call); /* as hp_call_
 /* How lines about a ring begin: its label, 'job 4f21c0de split 0 colour 1 "dp"'; name empty: the label alone. */
 hp_noun hp_say_title(const char *label, const char *name);
 
-/* A ring in a sentence: "the whole job" or "split 1 colour 0"; one that has a name by that, in quotes. */
+/* A ring in a sentence: "the whole job", "split 1 colour 0" or "epoch 1"; one that has a name by that, in quotes. */
 hp_noun hp_say_ring(const char *label, const char *name);
 
-/* "split 0 colour 1" of such a label; NULL: it is of the whole job. */
+/* "split 0 colour 1", or "epoch 1" of a ring that was shrunk, of such a label; NULL: it is of the whole job. */
 const char *hp_say_split(const char *label);
 
 #endif

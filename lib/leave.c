@@ -164,7 +164,8 @@ void
 hp_leave_free(hoop_comm *comm)
 {
     hp_registry_remove(comm);
-    hp_flight_file_end(&comm->recorder.file, atomic_load(&comm->fault.known)); /* that of a failure stays */
+    /* That of a failure stays, unless the ranks that were left went on. */
+    hp_flight_file_end(&comm->recorder.file, atomic_load(&comm->fault.known) && !comm->shrunk);
     hp_links_cancel(comm);
     for (uint32_t c = 0; c < HP_CHANNELS_MAX; c++) {
         hp_watch_free(comm->gpu.queue_watch[c]);

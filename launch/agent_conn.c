@@ -378,7 +378,7 @@ quote(const hp_agent_conn *c, hp_output *output)
 }
 
 void
-hp_agent_conn_report_end(const hp_agent_conn *c, hp_output *output, int running)
+hp_agent_conn_report_end(const hp_agent_conn *c, hp_output *output, int running, int go_on)
 {
     const char *host = c->call.host;
     int status = c->wait_status, killed = WIFSIGNALED(status);
@@ -392,7 +392,8 @@ hp_agent_conn_report_end(const hp_agent_conn *c, hp_output *output, int running)
         hp_diag(output, "%s: hoop-launch not found (`%s` %s); install hoop there, or name its folder with --prefix DIR",
                 host, c->command, how);
     else if (running >= 0)
-        hp_diag(output, "%s is lost: `%s` %s; stopping %d ranks", host, c->command, how, running);
+        hp_diag(output, go_on ? "%s is lost: `%s` %s; %d ranks go on" : "%s is lost: `%s` %s; stopping %d ranks", host,
+                c->command, how, running);
     else
         hp_diag(output, "cannot start on %s: `%s` %s; to find the cause, run `%s` yourself", host, c->command, how,
                 hand);

@@ -68,8 +68,11 @@ void hp_agent_conn_kill(hp_agent_conn *conn);             /* the process and its
 int hp_agent_conn_reaped(hp_agent_conn *conn, pid_t pid, int status); /* after waitpid; 1: it was this agent */
 void hp_agent_conn_free(hp_agent_conn *conn);
 
-/* Tells the user of an agent that has ended too early. running: ranks on all hosts, -1: none yet. */
-void hp_agent_conn_report_end(const hp_agent_conn *conn, hp_output *output, int running);
+/*
+ * Tells the user of an agent that has ended too early. running: ranks on the other hosts, -1: none yet; go_on: they are not
+ * stopped.
+ */
+void hp_agent_conn_report_end(const hp_agent_conn *conn, hp_output *output, int running, int go_on);
 
 /* Tells the user of an agent that has not answered for so long. */
 void hp_agent_conn_report_silence(const hp_agent_conn *conn, hp_output *output, double seconds);

@@ -216,6 +216,10 @@ hp_mapping_make(hp_mapping *mapping, const hp_options *options, hoop_error *erro
     request.local &= !options->whole_allocation;
     if (hp_rank_map_fill(&mapping->ranks, mapping->list, &request, error) != HOOP_SUCCESS)
         return HOOP_ERR_INVALID_ARGUMENT;
+    if (options->elastic > mapping->ranks.size)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "--elastic %d lets a job go on with %d ranks, and this one has %d", options->elastic,
+                          options->elastic, mapping->ranks.size);
     count_local(mapping);
     mapping->all_here = 1;
     hp_spawn_own_path(self);

@@ -44,7 +44,7 @@ hp_rank_exit_precedes(int wait_status, int other)
 }
 
 char *
-hp_rank_exit_sentence(const hp_rank_exit *e, int others)
+hp_rank_exit_sentence(const hp_rank_exit *e, int others, int go_on)
 {
     static const char *const why[] = {"", ", because its host or its control group was out of memory,",
                                       ", because it has used its processor time (ulimit -t),"};
@@ -59,7 +59,9 @@ hp_rank_exit_sentence(const hp_rank_exit *e, int others)
                  WCOREDUMP(e->status) ? ", core dumped," : "", why[e->cause]);
     else
         snprintf(how, sizeof(how), "exited with status %d", WEXITSTATUS(e->status));
-    if (others > 0)
+    if (others > 0 && go_on)
+        snprintf(then, sizeof(then), "; %d other%s", others, others == 1 ? " goes on" : "s go on");
+    else if (others > 0)
         snprintf(then, sizeof(then), "; stopping %d other%s", others, others == 1 ? "" : "s");
     return hp_xasprintf("rank %d (%s, pid %d, %s) %s after %llu.%llu s%s", e->rank, e->host, e->pid, e->program, how,
                         (unsigned long long)e->ms / 1000, (unsigned long long)e->ms / 100 % 10, then);
@@ -169,20 +171,56 @@ hp_failure_stderr(hp_failure *failure, int rank, const uint8_t *bytes, size_t n,
     failure->rank[rank].shown = shown;
 }
 
-int
+static void
+forget_ring(hp_failure *failure)
+{
+    free(failure->ring);
+    free(failure->split);
+    failure->ring = failure->split = NULL;
+    failure->ring_judged = failure->ring_lost = 0;
+}
+
+hp_failure_word
 hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended)
 {
     int is_first = failure->first.rank < 0;
     if (!failure->rank[ended->rank].running)
-        return 0;
+        return HP_FAILURE_NONE;
     failure->rank[ended->rank].running = 0;
     failure->running--;
     failure->rank[ended->rank].end = *ended;
+    if (ended->status != 0 && hp_failure_spare(failure, 1)) {
+        failure->rank[ended->rank].spared = 1;
+        if (failure->ring && failure->ring_pid == (uint32_t)ended->pid)
+            forget_ring(failure);
+        return HP_FAILURE_SPARED;
+    }
     if (ended->status == 0 || failure->reported)
-        return 0;
+        return HP_FAILURE_NONE;
     if (is_first || hp_rank_exit_precedes(ended->status, failure->first.status))
         failure->first = *ended;
-    return is_first;
+    return is_first ? HP_FAILURE_FIRST : HP_FAILURE_NONE;
+}
+
+int
+hp_failure_lost(hp_failure *failure, int first, int count)
+{
+    int lost = 0;
+    for (int rank = first; rank < first + count; rank++) {
+        lost += failure->rank[rank].running;
+        failure->rank[rank].running = 0;
+    }
+    failure->running -= lost;
+    return lost;
+}
+
+int
+hp_failure_spare(hp_failure *failure, int lost)
+{
+    int spared = failure->first.rank < 0 && lost <= failure->spare;
+    if (spared)
+        failure->spare -= lost;
+    return spared;
 }
 
 /* --- why the ring failed --- */
@@ -200,8 +238,10 @@ hp_failure_ring_failed(hp_failure *failure, const char *split, const hoop_error 
     int is_shared = !split && failure->ring && strcmp(failure->ring, cause->text) == 0;
     if (failure->ring && !is_shared && (failure->ring_judged || may_follow(cause)))
         return;
-    free(failure->ring);
-    free(failure->split);
+    for (int rank = 0; rank < failure->size && pid; rank++)
+        if (failure->rank[rank].spared && (uint32_t)failure->rank[rank].end.pid == pid)
+            return;
+    forget_ring(failure);
     failure->ring = hp_xstrdup(cause->text);
     failure->split = split ? hp_xstrdup(split) : NULL;
     failure->ring_rank = split ? -1 : cause->rank;
@@ -219,7 +259,7 @@ find_cause(const hp_failure *failure)
         const hp_rank_exit *end = &failure->rank[rank].end;
         int lost = failure->split ? failure->ring_pid != 0 && (uint32_t)end->pid == failure->ring_pid
                                   : rank == failure->ring_rank;
-        if (lost && end->status != 0)
+        if (lost && end->status != 0 && !failure->rank[rank].spared)
             return end;
     }
     return &failure->first;
@@ -249,7 +289,8 @@ hp_failure_report(hp_failure *failure, hp_output *output, int hidden)
     failure->reported = 1;
     failure->first = *find_cause(failure);
     const hp_failure_rank *rank = &failure->rank[failure->first.rank];
-    char *rest, *lines = last_lines(&rank->tail), *sentence = hp_rank_exit_sentence(&failure->first, failure->running);
+    char *rest, *lines = last_lines(&rank->tail),
+                *sentence = hp_rank_exit_sentence(&failure->first, failure->running, 0);
     hp_diag(output, "%s", sentence);
     free(sentence);
     /* The loader's complaint: LD_LIBRARY_PATH of this machine does not reach other hosts. */
@@ -269,7 +310,9 @@ hp_failure_report(hp_failure *failure, hp_output *output, int hidden)
      * The reason adds something if it is more than that this rank was lost, and about an operation or not in the rank's
      * own words. A verdict on the ranks' calls may be about the rank that waits.
      */
-    int more = failure->ring && (failure->ring_judged || failure->ring_rank != failure->first.rank);
+    int same =
+        failure->split ? failure->ring_pid == (uint32_t)failure->first.pid : failure->ring_rank == failure->first.rank;
+    int more = failure->ring && (failure->ring_judged || !same);
     size_t n = hp_buffer_size(&rank->tail);
     if (more && (failure->ring_worked || n == 0 ||
                  !memmem(hp_buffer_first(&rank->tail), n, failure->ring, strlen(failure->ring))))
@@ -281,7 +324,6 @@ hp_failure_close(hp_failure *failure)
 {
     for (int i = 0; i < failure->size; i++)
         hp_buffer_free(&failure->rank[i].tail);
+    forget_ring(failure);
     free(failure->rank);
-    free(failure->ring);
-    free(failure->split);
 }

@@ -24,8 +24,11 @@ typedef struct hp_rank_exit {
 
 int hp_exit_status(int wait_status); /* the exit status of hooprun for it: 128 + signal for a signal */
 
-/* "rank 3 (node2, pid 811, ./train) killed by signal 9 (SIGKILL) after 12.4 s; stopping 7 others"; free() it. */
-char *hp_rank_exit_sentence(const hp_rank_exit *ended, int others);
+/*
+ * "rank 3 (node2, pid 811, ./train) killed by signal 9 (SIGKILL) after 12.4 s; stopping 7 others", or "; 7 others go on";
+ * free() it.
+ */
+char *hp_rank_exit_sentence(const hp_rank_exit *ended, int others, int go_on);
 
 /* Whether the first of two exits that came together caused the other: a signal rather than an exit status. */
 int hp_rank_exit_precedes(int wait_status, int other);
@@ -47,6 +50,7 @@ uint64_t hp_exit_oom_kills(const char *groups, const char *root);
 
 typedef struct hp_failure_rank {
     int running;
+    int spared;       /* it has failed, and the others went on */
     hp_rank_exit end; /* .status 0: it has not failed */
     uint64_t shown;   /* hp_output_shown after its last standard error */
     hp_buffer tail;   /* the end of its standard error */
@@ -55,6 +59,7 @@ typedef struct hp_failure_rank {
 typedef struct hp_failure {
     hp_failure_rank *rank; /* by rank */
     int size, running;
+    int spare;          /* so many ranks may fail, and the others go on (--elastic) */
     hp_rank_exit first; /* of the rank that failed first; .rank is -1: none has */
     char *ring;         /* why the ring failed, in the rendezvous server's words; NULL: it has not */
     char *split;        /* which ring: 'split 1 colour 0 "dp"', whose ranks have other numbers; NULL: the job's */
@@ -80,8 +85,20 @@ void hp_failure_stderr(hp_failure *failure, int rank, const uint8_t *bytes, size
  */
 void hp_failure_ring_failed(hp_failure *failure, const char *split, const hoop_error *cause, uint32_t pid);
 
-/* 1 if this rank is the first that failed. Others may fail at the same moment, so report a moment later. */
-int hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended);
+/* What follows from the end of a rank. */
+typedef enum hp_failure_word {
+    HP_FAILURE_NONE,  /* nothing: it ended well, or after another */
+    HP_FAILURE_FIRST, /* the job has failed. Others may fail at the same moment, so report a moment later */
+    HP_FAILURE_SPARED /* the others go on without it */
+} hp_failure_word;
+
+hp_failure_word hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended);
+
+/* The host of these ranks is lost: how many of them ran. Nothing more is heard of them. */
+int hp_failure_lost(hp_failure *failure, int first, int count);
+
+/* 1: the others go on without `lost` ranks. 0: too many have failed, or the job has. */
+int hp_failure_spare(hp_failure *failure, int lost);
 
 /*
  * Reports the failure that caused the others, and makes it the first, once. That is the one of the rank that the ring has

@@ -142,10 +142,16 @@ rank_exited(void *arg, hp_host *host, const hp_rank_exit *end)
     hp_rank_exit ended = *end;
     ended.program = run->options->argv[0];
     hp_output_ended(run->output, ended.rank);
-    /* After another status the run is stopped, and what the other ranks say about it would only hide the cause. */
-    if (ended.status == 0)
+    hp_failure_word word = hp_failure_exited(&run->failure, &ended);
+    if (word == HP_FAILURE_SPARED && run->phase != STOPPING) {
+        char *sentence = hp_rank_exit_sentence(&ended, run->failure.running, 1);
+        hp_diag(run->output, "%s", sentence);
+        free(sentence);
+    }
+    /* If the run is stopped after it, what the other ranks say about it would only hide the cause. */
+    if (ended.status == 0 || word == HP_FAILURE_SPARED)
         hp_job_server_rank_exited(&run->server, ended.rank, host->name);
-    if (hp_failure_exited(&run->failure, &ended) && run->phase != STOPPING)
+    if (word == HP_FAILURE_FIRST && run->phase != STOPPING)
         hp_timer_set(run->failure_delay, run->failure.running > 0 ? FAILURE_DELAY : 0);
 }
 
@@ -365,9 +371,12 @@ agent_over(void *arg, hp_host *host)
     hp_run *run = arg;
     if (!host->done)
         report_failure(run);
-    if (!host->done && run->phase != STOPPING && run->phase != FINISHED) {
-        hp_agent_conn_report_end(host->conn, run->output, host->has_spec ? run->failure.running : -1);
-        stop(run, 1, GRACE);
+    if (!host->done && !host->given_up && run->phase != STOPPING && run->phase != FINISHED) {
+        int lost = hp_failure_lost(&run->failure, host->first, host->count);
+        int go_on = host->has_spec && hp_failure_spare(&run->failure, lost);
+        hp_agent_conn_report_end(host->conn, run->output, host->has_spec ? run->failure.running : -1, go_on);
+        if (!go_on)
+            stop(run, 1, GRACE);
     }
     start_agents(run);
     if (run->hosts.over == run->hosts.started)
@@ -477,6 +486,8 @@ open_run(hp_run *run, hoop_error *error)
                                       .moved = output_moved,
                                       .arg = run};
     hp_failure_open(&run->failure, run->mapping->ranks.size);
+    if (run->options->elastic)
+        run->failure.spare = run->mapping->ranks.size - run->options->elastic;
     signal(SIGPIPE, SIG_IGN);
     signal(SIGTTIN, SIG_IGN);
     run->loop = hp_loop_new();
@@ -490,7 +501,7 @@ open_run(hp_run *run, hoop_error *error)
         run->in = hp_stdin_new(run->loop, STDIN_FILENO, &in);
     run->output = hp_output_new(run->loop, &output, error);
     hp_recorders_open(&run->recorders, run->loop, &run->hosts, &run->server, run->output);
-    hp_silence_open(&run->silence, run->loop, &run->hosts, run->output, hosts_given_up, run);
+    hp_silence_open(&run->silence, run->loop, &run->hosts, &run->failure, run->output, hosts_given_up, run);
     return run->output ? hp_job_server_open(&run->server, run->options, run->mapping, error) : error->code;
 }
 

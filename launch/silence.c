@@ -123,26 +123,30 @@ is_remote(const hp_host *host)
 static void
 lose(hp_silence *s, const hp_host *first)
 {
-    int away = count_hosts(s->hosts, is_away), remote = count_hosts(s->hosts, is_remote), living = 0;
+    int away = count_hosts(s->hosts, is_away), remote = count_hosts(s->hosts, is_remote), living = 0, lost = 0;
     for (int rank = 0; rank < s->hosts->mapping->ranks.size; rank++)
         living += !s->hosts->process[rank].ended;
-    char *list = list_hosts(s->hosts, is_away, away), ranks[HP_NOUN];
+    for (int i = 0; i < s->hosts->count; i++)
+        if (is_away(&s->hosts->host[i]))
+            lost += hp_failure_lost(s->failure, s->hosts->host[i].first, s->hosts->host[i].count);
+    int go_on = hp_failure_spare(s->failure, lost);
+    char *list = list_hosts(s->hosts, is_away, away), ranks[HP_NOUN], then[40];
+    snprintf(then, sizeof(then), go_on ? "%d ranks go on" : "stopping %d ranks", go_on ? s->failure->running : living);
     double seconds = (double)hp_host_silence(first) / (double)HP_SEC;
     list_ranks(s, first, ranks, sizeof(ranks));
     const char *guess = away == 1        ? "; is it down, or the network to it?"
                         : away == remote ? ", nor has any other host: is the network of this machine cut?"
                                          : "; are they down, or the network to them?";
     if (away == 1)
-        hp_diag(s->output, "%s (%s) is lost: it has not answered for %.1f s%s stopping %d ranks", list, ranks, seconds,
-                guess, living);
+        hp_diag(s->output, "%s (%s) is lost: it has not answered for %.1f s%s %s", list, ranks, seconds, guess, then);
     else
-        hp_diag(s->output, "%s are lost: they have not answered for %.1f s%s stopping %d ranks", list, seconds, guess,
-                living);
+        hp_diag(s->output, "%s are lost: they have not answered for %.1f s%s %s", list, seconds, guess, then);
     free(list);
     for (int i = 0; i < s->hosts->count; i++)
         if (is_away(&s->hosts->host[i]))
             hp_host_give_up(&s->hosts->host[i]);
-    s->gave_up(s->arg);
+    if (!go_on)
+        s->gave_up(s->arg);
 }
 
 static void
@@ -224,9 +228,11 @@ hp_silence_report(hp_silence *s)
 /* --- life --- */
 
 void
-hp_silence_open(hp_silence *s, hp_loop *loop, hp_hosts *hosts, hp_output *output, void (*gave_up)(void *arg), void *arg)
+hp_silence_open(hp_silence *s, hp_loop *loop, hp_hosts *hosts, hp_failure *failure, hp_output *output,
+                void (*gave_up)(void *arg), void *arg)
 {
-    *s = (hp_silence){.loop = loop, .hosts = hosts, .output = output, .gave_up = gave_up, .arg = arg};
+    *s = (hp_silence){
+        .loop = loop, .hosts = hosts, .failure = failure, .output = output, .gave_up = gave_up, .arg = arg};
     s->limit = (uint64_t)hp_config_glance_number(HP_SET_bootstrap_timeout_ms) * HP_MS;
     s->timer = hp_xcheck(hp_timer_new(loop, time_is_up, s));
     s->look = hp_xcheck(hp_timer_new(loop, watch, s));

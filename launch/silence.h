@@ -11,6 +11,7 @@
 
 typedef struct hp_silence {
     hp_hosts *hosts;
+    hp_failure *failure; /* which ranks have failed, and how many more may (--elastic) */
     hp_output *output;
     hp_loop *loop;
     hp_timer *timer;         /* at the start */
@@ -19,12 +20,13 @@ typedef struct hp_silence {
     hp_timer *look;          /* while ranks run */
     hp_stall_warning *quiet; /* likewise, by host */
     int reported;
-    void (*gave_up)(void *arg); /* the time to answer is over, or hosts are lost; they have been named */
+    void (*gave_up)(
+        void *arg); /* the time to answer is over, or too many ranks are lost; their hosts have been named */
     void *arg;
 } hp_silence;
 
-void hp_silence_open(hp_silence *s, hp_loop *loop, hp_hosts *hosts, hp_output *output, void (*gave_up)(void *arg),
-                     void *arg);
+void hp_silence_open(hp_silence *s, hp_loop *loop, hp_hosts *hosts, hp_failure *failure, hp_output *output,
+                     void (*gave_up)(void *arg), void *arg);
 void hp_silence_close(hp_silence *s); /* zeroed memory is fine */
 
 void hp_silence_begin(hp_silence *s); /* the first agents are being started */

@@ -16,17 +16,21 @@ static void
 check_sentences(void)
 {
     hp_rank_exit e = {.rank = 3, .pid = 811, .host = "node2", .program = "./train", .status = 9, .ms = 12449};
-    char *sentence = hp_rank_exit_sentence(&e, 7);
+    char *sentence = hp_rank_exit_sentence(&e, 7, 0);
     is_string("rank 3 (node2, pid 811, ./train) killed by signal 9 (SIGKILL) after 12.4 s; stopping 7 others", sentence,
               "the verdict of the manual");
     free(sentence);
     e.status = 7 << 8;
-    sentence = hp_rank_exit_sentence(&e, 1);
+    sentence = hp_rank_exit_sentence(&e, 1, 0);
     is_string("rank 3 (node2, pid 811, ./train) exited with status 7 after 12.4 s; stopping 1 other", sentence,
               "an exit status");
     free(sentence);
+    sentence = hp_rank_exit_sentence(&e, 1, 1);
+    is_string("rank 3 (node2, pid 811, ./train) exited with status 7 after 12.4 s; 1 other goes on", sentence,
+              "the other goes on");
+    free(sentence);
     e.status = 11 | 0x80;
-    sentence = hp_rank_exit_sentence(&e, 0);
+    sentence = hp_rank_exit_sentence(&e, 0, 0);
     is_string("rank 3 (node2, pid 811, ./train) killed by signal 11 (SIGSEGV), core dumped, after 12.4 s", sentence,
               "the last one, with a core");
     free(sentence);
@@ -198,6 +202,34 @@ check_cause(void)
     hp_failure_close(&failure);
 }
 
+/* --- ranks that may fail --- */
+
+static void
+check_spare(void)
+{
+    hp_failure failure;
+    hoop_error lost = {0};
+    hp_err_set(&lost, HOOP_ERR_PEER_LOST, "rank 1 (node, pid 801) vanished during operation 7: it exited");
+    lost.rank = 1;
+    start_all(&failure, 6);
+    failure.spare = 3;
+    hp_failure_ring_failed(&failure, NULL, &lost, 801);
+    is_int(HP_FAILURE_SPARED, end(&failure, 1, 9), "three of six may fail: one does");
+    ok(failure.first.rank < 0 && failure.running == 5 && !failure.ring, "and is forgotten, with the ring that lost it");
+    is_int(HP_FAILURE_NONE, end(&failure, 0, 0), "one that ends well is not counted");
+    is_int(2, hp_failure_lost(&failure, 0, 3) + hp_failure_lost(&failure, 3, 1),
+           "a host's ranks are lost, if they ran");
+    is_int(0, hp_failure_spare(&failure, 3), "three more are too many");
+    is_int(1, hp_failure_spare(&failure, 2), "two are not");
+    is_int(HP_FAILURE_NONE, end(&failure, 2, 9), "what is lost does not end again");
+    hp_failure_ring_failed(&failure, NULL, &lost, 801);
+    ok(!failure.ring, "a ring that has lost a spared rank is no reason, when it is told late");
+    is_int(HP_FAILURE_FIRST, end(&failure, 4, 1 << 8), "the next one fails the job");
+    is_int(0, hp_failure_spare(&failure, 0), "after that nobody goes on");
+    is_int(4, cause_of(&failure).rank, "it is the cause, whatever the ring has lost before");
+    hp_failure_close(&failure);
+}
+
 /* --- the report --- */
 
 #define SENTENCE "hooprun: rank 1 (node, pid 801, ./x) exited with status 3 after 1.5 s; stopping 1 other\n"
@@ -280,6 +312,7 @@ main(void)
     check_ring();
     check_first();
     check_cause();
+    check_spare();
     check_report();
     check_last_lines();
     return 0;

@@ -118,7 +118,7 @@ check_words(void)
         "after 0.1 s"};
     for (int cause = HP_EXIT_UNKNOWN; cause <= HP_EXIT_CPU_TIME; cause++) {
         e.cause = (hp_exit_cause)cause;
-        char *sentence = hp_rank_exit_sentence(&e, 0);
+        char *sentence = hp_rank_exit_sentence(&e, 0, 0);
         is_string(wanted[cause], sentence, "in words");
         free(sentence);
     }

@@ -25,6 +25,7 @@ static hp_options options;
 static hp_mapping mapping;
 static hp_hosts hosts;
 static hp_output *output;
+static hp_failure failure;
 static hp_silence silence;
 static int gave_up;
 static char said[4096]; /* on standard error */
@@ -95,7 +96,11 @@ begin(const char *list)
     if (!output)
         bail("%s", error.text);
     gave_up = 0;
-    hp_silence_open(&silence, loop, &hosts, output, count, NULL);
+    hp_failure_open(&failure, mapping.ranks.size);
+    for (int rank = 0; rank < mapping.ranks.size; rank++)
+        hp_failure_started(&failure, rank);
+    failure.running = mapping.ranks.size;
+    hp_silence_open(&silence, loop, &hosts, &failure, output, count, NULL);
     start_ranks();
     hp_silence_watch(&silence);
 }
@@ -110,6 +115,7 @@ end(void)
     said[n > 0 ? n : 0] = '\0';
     close(file);
     hp_silence_close(&silence);
+    hp_failure_close(&failure);
     hp_hosts_close(&hosts);
     hp_output_free(output);
     hp_mapping_free(&mapping);
@@ -167,6 +173,25 @@ check_several(void)
     ok(says("hooprun: a and c are lost: they have not answered for 42.") &&
            says(" s; are they down, or the network to them? stopping 4 ranks\n"),
        "are lost together");
+}
+
+/* With --elastic the others go on, while enough are left. */
+static void
+check_elastic(void)
+{
+    begin("a:1,b:2,c:1,d:1");
+    failure.spare = 2;
+    pass(44 * HP_SEC, "acd");
+    is_int(0, gave_up, "a host is lost whose ranks may fail");
+    is_string("9 ", fake_process_at(1)->signals, "its remote shell is killed");
+    pass(44 * HP_SEC, "ad");
+    is_int(1, gave_up, "one more is too much");
+    end();
+    ok(says("hooprun: b (ranks 1-2) is lost: it has not answered for 42.") &&
+           says(" s; is it down, or the network to it? 3 ranks go on\n"),
+       "who goes on is said");
+    ok(says("hooprun: c (rank 3) is lost: it has not answered for 42.") && says("stopping 5 ranks\n"),
+       "and who is stopped");
 }
 
 /* Then it is probably this machine that is cut off. */
@@ -228,6 +253,7 @@ main(void)
     signal(SIGPIPE, SIG_IGN);
     check_one();
     check_several();
+    check_elastic();
     check_all();
     check_knocks();
     check_ring_failed();

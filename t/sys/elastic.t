@@ -1,0 +1,105 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Training that goes on when ranks are killed: hooprun --elastic, with examples/digits_elastic.
+# HOOP_TEST_FULL=1: 20 trainings to their end instead of 2.
+# time limit: 240
+. "$abs_top_srcdir/t/tap/tap.sh"
+. "$abs_top_srcdir/t/sys/training.sh"
+hooprun=$abs_top_builddir/bin/hooprun train=$abs_top_builddir/examples/digits_elastic
+unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME SSH_CONNECTION
+export HOOP_DIGITS="$abs_top_srcdir/examples/digits.csv"
+plan_lazy
+cd "$tmp" || bail "no $tmp"
+
+pid_of() { sed -n "s/^hooprun: rank $1 runs on .*, pid \([0-9]*\)$/\1/p" err; }
+says() { grep -q "$1" "$2"; }
+over() { [ -s status ]; }
+is_up() { says 'to learn from' out && [ "$(grep -c "^hooprun: rank . runs on" err)" = "$1" ]; }
+
+# launch RANKS LEAST OPTION...: a training in the background, until it has begun
+launch()
+{
+    ranks=$1 least=$2
+    shift 2
+    rm -f status
+    start sh -c '"$@" >out 2>err </dev/null; echo $? >status' sh "$hooprun" -v -n $ranks --elastic $least "$train" "$@"
+    await is_up $ranks || bail "no ring: $(tail -n 3 err)"
+}
+send() { kill -s "$1" "$(pid_of $2)"; } # SIGNAL RANK
+goes_on() { ok "$2" await says "going on with $1 rank" out || diag "$(tail -n 5 out err)"; }
+ends() { ok "$2" wait_for 60 over && is "$1" "$(cat status)" '... with this status' || diag "$(tail -n 5 out err)"; }
+
+# Endless trainings: it is known when ranks are lost, whatever the machine does meanwhile.
+endless='--epochs 100000'
+launch 4 2 $endless
+send KILL 2
+goes_on 3 'a rank is killed in an operation; three go on'
+like 'rank 2 \([^ ]+, pid [0-9]+, [^ ]+/digits_elastic\) killed by signal 9 \(SIGKILL\) after [0-9.]+ s; 3 others go on' "$(cat err)" \
+    '... and hooprun says so'
+send KILL 0
+goes_on 2 'rank 0 is the next; two go on'
+send KILL 3
+ends 137 'the third is one too many for --elastic 2'
+like 'rank 3 \([^ ]+, pid [0-9]+, [^ ]+\) killed by signal 9 \(SIGKILL\) after [0-9.]+ s; stopping 1 other' "$(cat err)" '... said'
+is 0 "$(grep -c 'the ring had failed: rank [02] ' err)" '... without the losses that were got over'
+
+launch 5 1 $endless
+send STOP 1
+send STOP 4
+send KILL 1
+sleep 1 # the others call hoop_comm_shrink, which awaits rank 4
+send KILL 4
+goes_on 3 'a rank is killed in an operation, another one while the others shrink'
+send KILL 0
+send KILL 2
+goes_on 1 'two at once; one goes on alone'
+send TERM 3
+ends 143 'it is the last'
+
+# To the end: what is learned does not depend on who was there. A rank may be killed at any time.
+length="--epochs $long --hidden 300"
+"$hooprun" -n 4 "$train" $length >whole 2>err || bail "$(tail -n 1 err)"
+rounds=2
+[ -z "${HOOP_TEST_FULL:-}" ] || rounds=20
+lost=0
+for round in $(seq $rounds); do
+    launch 4 2 $length
+    sleep 0.$((round * 7 % 10))
+    send KILL $((round % 4)) 2>/dev/null
+    sleep 0.$((round * 3 % 10))
+    send KILL $(((round + 2) % 4)) 2>/dev/null
+    ends 0 "a training in which two may be lost, round $round"
+    like '^parameters: bit-identical on all ranks \(ranks [234], checksum [0-9a-f]{16}\)$' "$(tail -n 1 out)" \
+        '... those that are left hold the same bits'
+    [ $long -lt 60 ] || ok "... and recognise as many ($(accuracy out) %, undisturbed $(accuracy whole) %)" \
+        awk "BEGIN { exit !($(accuracy out) >= $(accuracy whole) - 1.5) }"
+    lost=$((lost + $(grep -c 'go on$\|goes on$' err)))
+done
+diag "$lost ranks were lost in $rounds trainings"
+
+# A host is lost with its ranks: its agent is killed.
+cat >shell <<'SH'
+#!/bin/sh
+host=$1
+shift
+echo $$ >agent.$host
+exec "$@"
+SH
+chmod +x shell
+rm -f status
+start sh -c '"$@" >out 2>err </dev/null; echo $? >status' sh "$hooprun" -v --rsh ./shell -H a:2,b:1 --elastic 2 "$train" $endless
+await is_up 3 || bail "no ring: $(tail -n 3 err)"
+kill -KILL "$(cat agent.b)"
+goes_on 2 'a host is lost; the others go on'
+like 'hooprun: b is lost: .*; 2 ranks go on' "$(cat err)" '... and hooprun says so'
+kill -KILL "$(cat agent.a)"
+ends 1 'the last host is lost, too'
+
+# Programs that do not shrink end as without the option.
+timeout 60 "$hooprun" -n 3 --elastic 2 sh -c 'exit $((HOOP_RANK ? 3 : 0))' >out 2>err
+is 3 $? 'two of three fail, one too many'
+timeout 60 "$hooprun" -n 3 --elastic 1 sh -c 'exit $((HOOP_RANK ? 3 : 0))' >out 2>err
+is 0 $? 'two of three may fail'
+timeout 60 "$hooprun" -n 3 --elastic 4 true >out 2>err
+is '2 hooprun: --elastic 4 lets a job go on with 4 ranks, and this one has 3' "$? $(cat err)" 'more than there are'
+done_testing

@@ -278,6 +278,7 @@ struct hoop_comm {
     uint32_t epoch;
     uint64_t least, most;             /* of the ring that was shrunk to this one: hp_ring */
     uint32_t splits;                  /* hoop_comm_split calls so far, those that failed as well */
+    int left;                         /* the size of the ring to which it was shrunk last; 0: it was not */
     int shrunk;                       /* to a ring that this process has */
     char name[HP_NAME_TEXT];          /* under the driver's mutex */
     atomic_int renamed;               /* bits: what the server does not know yet */

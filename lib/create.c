@@ -212,6 +212,17 @@ end_ring(hoop_comm *comm)
     return hp_progress_abort(comm, atomic_load(&comm->fault.known) ? &comm->fault.error : &error);
 }
 
+/* All ranks of the next ring see the same two sizes, and have one setting. */
+static hoop_result
+check_quorum(const hoop_comm *comm, hoop_error *error)
+{
+    if (!comm->left || !hp_config_number(&comm->config, HP_SET_quorum) || 2 * comm->left > comm->size)
+        return HOOP_SUCCESS;
+    return hp_err_set(error, HOOP_ERR_NO_QUORUM,
+                      "hoop_comm_shrink: %d of %d ranks are left, and by quorum=majority more than half must be",
+                      comm->left, comm->size);
+}
+
 /* A rank that is lost while the ring is being formed is left out, too: the others form it once more. */
 static hoop_result
 shrink(hoop_comm *comm, hoop_comm **out)
@@ -224,10 +235,18 @@ shrink(hoop_comm *comm, hoop_comm **out)
         return hp_entry_fail_later(comm, &error);
     }
     uint64_t until = hp_now() + hp_join_limit(comm);
-    hoop_result result = HOOP_ERR_PEER_LOST;
+    hoop_result result = check_quorum(comm, &error) == HOOP_SUCCESS ? HOOP_ERR_PEER_LOST : HOOP_ERR_NO_QUORUM;
     for (uint64_t now; result == HOOP_ERR_PEER_LOST && (now = hp_now()) < until;) {
         how.within = until - now;
         result = derive(comm, &how, out, &error);
+    }
+    if (result == HOOP_SUCCESS) {
+        comm->left = (*out)->size;
+        result = check_quorum(comm, &error);
+        if (result != HOOP_SUCCESS) {
+            hoop_comm_destroy(*out);
+            *out = NULL;
+        }
     }
     comm->shrunk = result == HOOP_SUCCESS;
     return result == HOOP_SUCCESS ? result : hp_entry_fail_later(comm, &error);

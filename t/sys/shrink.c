@@ -311,6 +311,26 @@ misused(int rank, int size, void *arg)
            hoop_comm_destroy(comm) != HOOP_SUCCESS;
 }
 
+/* Ranks 1 to 3 die one after the other: three of four and two of three are a majority, one of two is none. */
+static int
+majority(int rank, int size, void *arg)
+{
+    hoop_comm *comm = party_join(1), *next = comm;
+    (void)arg;
+    for (int dead = 1; dead < size; dead++) {
+        if (rank == dead)
+            kill(getpid(), SIGKILL);
+        while (hoop_barrier(comm) == HOOP_SUCCESS)
+            continue;
+        if (dead < size - 1 && go_on(&comm, size - dead, rank))
+            return 1;
+    }
+    return refuses("one of two", comm, HOOP_ERR_NO_QUORUM, hoop_comm_shrink(comm, &next), &next,
+                   "1 of 2 ranks are left, and by quorum=majority more than half must be") ||
+           refuses("again", comm, HOOP_ERR_NO_QUORUM, hoop_comm_shrink(comm, &next), &next, "quorum=majority") ||
+           hoop_comm_destroy(comm) == HOOP_SUCCESS;
+}
+
 /* All end well but rank 1, which has killed itself. */
 static void
 without_rank_1(const char *what)
@@ -371,6 +391,10 @@ main(void)
     without_rank_1("nobody waits for a rank that leaves its failed ring");
     party_run(&p, 6, parts, NULL, 90);
     without_rank_1("a part of the ring is shrunk, and the ring");
+    setenv("HOOP_QUORUM", "majority", 1);
+    is_int(3, party_run(&p, 4, majority, NULL, 90), "three die one after the other, and more than half must be left");
+    is_int(0, p.guest[0].status, "... %s", p.guest[0].note);
+    unsetenv("HOOP_QUORUM");
     setenv("HOOP_SHM", "0", 1);
     setenv("HOOP_CHANNELS", "2", 1);
     dies("one of four dies, with two channels over TCP", party_rounds(40), 4, (story){.deaths = 1});

@@ -54,6 +54,7 @@ typedef struct hp_cut_off {
 /* cut_off.c's, likewise. */
 typedef struct hp_large_packets {
     int peer, told; /* whose host is asked; a line was written about this silence */
+    uint64_t asked;
     hp_probe probe;
 } hp_large_packets;
 

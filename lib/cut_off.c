@@ -18,17 +18,20 @@
  * acknowledged. The rank that sends says so in one WARN line.
  */
 static void
-check_large_packets(hoop_comm *comm, const hp_link *link, uint64_t now)
+check_large_packets(hoop_comm *comm, hp_link *link, uint64_t now)
 {
     hp_large_packets *p = &comm->fault.large_packets;
-    uint32_t size = link ? hp_link_lost_size(link, now) : 0;
-    if (!size || p->told || !hp_config_number(&comm->config, HP_SET_warn_after_ms)) {
-        p->told = size && p->told;
+    p->told = link && p->told;
+    if (!link || p->told || !hp_config_number(&comm->config, HP_SET_warn_after_ms)) {
         hp_probe_stop(&p->probe);
         return;
     }
+    int same = p->peer == link->peer;
     hp_probe_state state = hp_probe_poll(&p->probe);
-    if (state == HP_PROBE_ALIVE && p->peer == link->peer) {
+    if (same && state == HP_PROBE_ASKED && now - p->asked < HP_TCP_ANSWER_MS * HP_MS)
+        return;
+    uint32_t size = hp_link_lost_size(link, same && state == HP_PROBE_ALIVE, now);
+    if (size) {
         const hp_member *me = &comm->ring->members[comm->rank], *peer = &comm->ring->members[link->peer];
         hp_log(
             HP_LOG_WARN,
@@ -38,10 +41,9 @@ check_large_packets(hoop_comm *comm, const hp_link *link, uint64_t now)
             hp_member_name(me).text, hp_member_name(peer).text, size);
         p->told = 1;
     }
-    if (state == HP_PROBE_ASKED && p->peer == link->peer)
-        return;
     hp_probe_stop(&p->probe);
     p->peer = link->peer;
+    p->asked = now;
     if (!p->told)
         hp_probe_start(&p->probe, hp_ways_best(&comm->ring->members[link->peer]), &comm->sock);
 }

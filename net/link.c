@@ -152,14 +152,18 @@ hp_link_silence(hp_link *link, uint64_t now)
 }
 
 uint32_t
-hp_link_lost_size(const hp_link *link, uint64_t now)
+hp_link_lost_size(hp_link *link, int answered, uint64_t now)
 {
+    uint32_t size = 0;
     for (int k = 0; k < link->stripes && link->state == HP_LINK_OPEN; k++) {
         hp_tcp_look seen = look(link->stripe[k]);
-        if (link->stripe[k] && hp_tcp_silence_may_be_size(&link->stripe[k]->medium.silence, &seen, now))
-            return seen.mss;
+        if (!link->stripe[k])
+            continue;
+        hp_tcp_silence_answer(&link->stripe[k]->medium.silence, &seen, answered);
+        if (hp_tcp_silence_may_be_size(&link->stripe[k]->medium.silence, &seen, now))
+            size = seen.mss;
     }
-    return 0;
+    return size;
 }
 
 int

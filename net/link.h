@@ -55,8 +55,11 @@ hp_tcp_path hp_link_path(const hp_link *link);
 uint64_t hp_link_silence(hp_link *link, uint64_t now);
 /* Whether the other host has acknowledged anything in the last `within` ns: an idle connection is probed by keepalive. */
 int hp_link_is_heard(const hp_link *link, uint64_t within);
-/* The size in bytes of the segments of a link that loses them, perhaps for their size; 0: it does not. After hp_link_silence. */
-uint32_t hp_link_lost_size(const hp_link *link, uint64_t now);
+/*
+ * The size in bytes of the segments of a silent link that loses them, perhaps for their size; 0: it does not. After
+ * hp_link_silence. answered: as hp_tcp_silence_answer has it.
+ */
+uint32_t hp_link_lost_size(hp_link *link, int answered, uint64_t now);
 void hp_link_cut(hp_link *link);
 
 /* Appends a post. Returns its number + 1: the post is done when link->done reaches that. Never fails, never blocks. */

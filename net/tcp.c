@@ -18,9 +18,9 @@ enum {
     RTO_PART = 7, /* with so many retransmissions at the longest interval, and those before, 15 are enough */
     RTO_LEAST_MS = 1000,
     RTO_MOST_MS = 120000,
-    SIZE_TIME = 10, /* seconds; a network that heals takes less, most often */
-    RESENT_LEAST = 3,
-    SMALL_MSS = 536 /* segments that every path must pass (RFC 9293 3.7.1) */
+    SIZE_TIME = 10,   /* seconds; a network that heals takes less, most often */
+    RESENT_LEAST = 2, /* in vain */
+    SMALL_MSS = 536   /* segments that every path must pass (RFC 9293 3.7.1) */
 };
 
 void
@@ -30,6 +30,8 @@ hp_tcp_silence_note(hp_tcp_silence *s, const hp_tcp_look *look, uint64_t now)
     int resends = look->unacked && look->resent;
     if (look->closed)
         return;
+    if (!resends || look->acked != s->acked)
+        s->resent = 0;
     if (!resends && !look->probes)
         s->since = 0;
     else if (!s->since || (resends && look->acked != s->acked))
@@ -45,11 +47,18 @@ hp_tcp_silence_lasts(const hp_tcp_silence *s, uint64_t now)
     return s->since && now > s->since ? now - s->since : 0;
 }
 
+void
+hp_tcp_silence_answer(hp_tcp_silence *s, const hp_tcp_look *look, int answered)
+{
+    if (!answered || !s->resent)
+        s->resent = answered && look->unacked ? look->resent : 0;
+}
+
 int
 hp_tcp_silence_may_be_size(const hp_tcp_silence *s, const hp_tcp_look *look, uint64_t now)
 {
-    return !look->closed && look->unacked && look->resent >= RESENT_LEAST && look->mss > SMALL_MSS &&
-           hp_tcp_silence_lasts(s, now) >= SIZE_TIME * HP_SEC;
+    return !look->closed && look->unacked && s->resent && look->resent >= s->resent + RESENT_LEAST &&
+           look->mss > SMALL_MSS && hp_tcp_silence_lasts(s, now) >= SIZE_TIME * HP_SEC;
 }
 
 static int64_t

@@ -26,8 +26,9 @@ typedef struct hp_tcp_look {
 } hp_tcp_look;
 
 typedef struct hp_tcp_silence {
-    uint64_t since; /* nothing was acknowledged since then, though TCP asks again and again; 0: it is not silent */
-    uint64_t acked; /* at the last look */
+    uint64_t since;  /* nothing was acknowledged since then, though TCP asks again and again; 0: it is not silent */
+    uint64_t acked;  /* at the last look */
+    uint32_t resent; /* hp_tcp_look's, when the host first answered a small packet during the silence; 0: it has not */
 } hp_tcp_silence;
 
 /* A look at the connection, about one a second. now: by the loop. */
@@ -37,8 +38,15 @@ void hp_tcp_silence_note(hp_tcp_silence *silence, const hp_tcp_look *look, uint6
 uint64_t hp_tcp_silence_lasts(const hp_tcp_silence *silence, uint64_t now);
 
 /*
- * Whether the path may drop large packets alone: data was sent again and again for 10 s, and none of it was acknowledged. That a
- * small packet is answered meanwhile is for the caller to find out (hp_probe_start).
+ * A small packet to the other host, a new connection for instance (hp_probe_start), was answered in time, or was not. The
+ * caller asks about once a second during the silence.
+ */
+void hp_tcp_silence_answer(hp_tcp_silence *silence, const hp_tcp_look *look, int answered);
+
+/*
+ * Whether the path may drop large packets alone: nothing was acknowledged for 10 s, and since the host answers small packets
+ * TCP has sent the data twice in vain. A host that is just back answers those at once, while TCP waits with the data for as
+ * long as the outage was.
  */
 int hp_tcp_silence_may_be_size(const hp_tcp_silence *silence, const hp_tcp_look *look, uint64_t now);
 

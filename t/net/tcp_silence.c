@@ -101,26 +101,62 @@ test_margins(void)
        "the server has 3 to 5 s for its verdict");
 }
 
+/* A look, with so many bytes acknowledged, and an answer to a small packet in each of the seconds first to last. */
+static int
+may_be_size(hp_tcp_silence *s, hp_tcp_look look, int answered, int first, int last)
+{
+    int may_be = 0;
+    for (int at = first; at <= last; at++) {
+        hp_tcp_silence_note(s, &look, (uint64_t)at * HP_SEC);
+        hp_tcp_silence_answer(s, &look, answered);
+        may_be |= hp_tcp_silence_may_be_size(s, &look, (uint64_t)at * HP_SEC);
+    }
+    return may_be;
+}
+
 static void
 test_size(void)
 {
-    hp_tcp_look look = {.unacked = 9, .resent = 6, .mss = 8948};
+    hp_tcp_look look = {.unacked = 9, .resent = 4, .mss = 8948};
     hp_tcp_silence s = {0};
-    seconds(&s, look, 100, 109, 109);
-    ok(!hp_tcp_silence_may_be_size(&s, &look, 109 * HP_SEC), "9 s without an acknowledgement are no reason");
-    seconds(&s, look, 110, 110, 110);
-    ok(hp_tcp_silence_may_be_size(&s, &look, 110 * HP_SEC), "10 s are, while the peer is heard");
+    ok(!may_be_size(&s, look, 1, 100, 120), "small packets are answered, and TCP waits before it sends data again");
+    look.resent = 5;
+    ok(!may_be_size(&s, look, 1, 121, 121), "one that is sent again may be lost for another reason");
+    look.resent = 6;
+    ok(may_be_size(&s, look, 1, 122, 122), "two are a reason");
     look.mss = 536;
-    ok(!hp_tcp_silence_may_be_size(&s, &look, 110 * HP_SEC), "segments that every path passes are not too large");
+    ok(!may_be_size(&s, look, 1, 123, 123), "segments that every path passes are not too large");
+    look.mss = 8948;
+    look.closed = 1;
+    ok(!may_be_size(&s, look, 1, 124, 124), "TCP has given up");
+    look.closed = 0;
+    look.acked = 1000;
+    ok(!may_be_size(&s, look, 1, 125, 150), "an acknowledged byte begins the count again");
     look = (hp_tcp_look){.probes = 4, .mss = 8948};
-    ok(!hp_tcp_silence_may_be_size(&s, &look, 110 * HP_SEC), "a window that is shut is no loss");
-    look = (hp_tcp_look){.unacked = 9, .resent = 2, .mss = 8948};
-    ok(!hp_tcp_silence_may_be_size(&s, &look, 110 * HP_SEC), "one that was sent twice may be under way");
-    look = (hp_tcp_look){.unacked = 9, .resent = 6, .mss = 8948, .closed = 1};
-    ok(!hp_tcp_silence_may_be_size(&s, &look, 110 * HP_SEC), "TCP has given up");
-    look = (hp_tcp_look){.unacked = 9, .resent = 6, .mss = 8948, .acked = 1000};
-    seconds(&s, look, 111, 120, 111);
-    ok(!hp_tcp_silence_may_be_size(&s, &look, 120 * HP_SEC), "an acknowledged byte begins the time again");
+    ok(!may_be_size(&s, look, 1, 151, 180), "a window that is shut is no loss");
+    look = (hp_tcp_look){.unacked = 9, .resent = 3, .mss = 8948};
+    s = (hp_tcp_silence){0};
+    may_be_size(&s, look, 1, 200, 200);
+    look.resent = 9;
+    ok(!may_be_size(&s, look, 1, 201, 209), "9 s without an acknowledgement are no reason");
+    ok(may_be_size(&s, look, 1, 210, 210), "10 s are");
+}
+
+/* The cable is pulled for 20 s. The host is back, and TCP sends the data again as late as 25 s after it was lost. */
+static void
+test_size_after_outage(void)
+{
+    hp_tcp_look look = {.unacked = 9, .resent = 3, .mss = 8948};
+    hp_tcp_silence s = {0};
+    int accused = may_be_size(&s, look, 1, 101, 102); /* the last answer was on its way */
+    look.resent = 6;
+    accused |= may_be_size(&s, look, 0, 103, 119);
+    accused |= may_be_size(&s, look, 1, 120, 125);
+    ok(!accused, "an outage: the host answers small packets for 6 s before TCP sends data");
+    look.resent = 7;
+    ok(!may_be_size(&s, look, 1, 126, 150), "nor are packets too large if one is lost then");
+    look.resent = 8;
+    ok(may_be_size(&s, look, 1, 151, 151), "the next one tells");
 }
 
 int
@@ -130,6 +166,7 @@ main(void)
     tap_limit(30);
     test_silence();
     test_size();
+    test_size_after_outage();
     test_tcp();
     test_wishes();
     test_margins();

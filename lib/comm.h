@@ -68,6 +68,8 @@ typedef struct hp_fault {
     const hp_link *ended; /* the link whose end is the suspicion; NULL: it is something else */
     uint64_t report_at;   /* when the loss of that link has to be reported to the server; 0: it was, or need not be */
     hp_probe probe;       /* of that link's peer */
+    uint64_t probed_at;   /* when that peer was asked; a question from sure_at on settles it. By hp_loop_now() */
+    uint64_t sure_at;
     const hp_link *asked; /* a link that is not up, whose peer is asked without a server; NULL: none is */
     uint64_t ask_at;      /* when next, by hp_loop_now() */
     hp_probe inquiry;

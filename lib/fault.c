@@ -27,6 +27,8 @@ enum {
     ABSENT_MS = 500,       /* how long a rank must be absent, which may just be making its communicator */
     SERVER_GRACE_MS = 800, /* for a report to a server that answers: it decides within half a second */
     ASK_MS = 1000,
+    SURE_MS = 1000, /* how long after a loss the port of a process that has ended may still answer */
+    AGAIN_MS = 100,
     POLL_MS = 1,
     WATCHED_MS = 50,   /* the stream watchdog looks for heartbeats less often */
     OVERDUE_MS = 5000, /* how long the server has to judge a wait that is overdue */
@@ -236,6 +238,33 @@ report_loss(hoop_comm *comm, const hp_link *link, uint64_t now)
     hp_membership_lost(hp_client_membership(comm->client), &loss);
 }
 
+static void
+probe(hoop_comm *comm, const hp_link *link, uint64_t now)
+{
+    hp_probe_start(&comm->fault.probe, hp_ways_best(&comm->ring->members[link->peer]), &comm->sock);
+    comm->fault.probed_at = now;
+}
+
+/*
+ * A process that ends may close its connections a moment before its port, which then accepts the probe, or resets it. So
+ * soon after a loss only a refusal is an answer; after any other the process is asked again.
+ */
+static int
+asks_again(hoop_comm *comm, uint64_t now)
+{
+    hp_fault *f = &comm->fault;
+    const hp_link *link = f->ended;
+    if (!link || link->state == HP_LINK_LEFT || hp_cut_off_took(link) || f->probed_at >= f->sure_at)
+        return 0;
+    hp_probe_state state = hp_probe_poll(&f->probe);
+    if (state == HP_PROBE_ENDED || state == HP_PROBE_UNREACHED || (state == HP_PROBE_ASKED && now >= f->sure_at))
+        return 0;
+    if (state != HP_PROBE_ASKED)
+        probe(comm, link, now);
+    f->grace = now + AGAIN_MS * HP_MS;
+    return 1;
+}
+
 /*
  * A connection ended during an operation, or while a message with `peer` cannot come any more, or cannot go. This rank
  * does not know the cause yet: the server finds it out, or a neighbour sends it. Meanwhile a probe asks whether the
@@ -261,7 +290,8 @@ suspect(hoop_comm *comm, const hp_link *link, const hp_peer *peer, uint64_t now)
         if (!has_server(comm, now) && hp_cut_off_took(link))
             comm->fault.grace = now + HP_TCP_ANSWER_MS * HP_MS; /* the probe's answer may travel far */
         s->sequence = peer ? HP_NO_OPERATION : comm->running ? comm->running->sequence : 0;
-        hp_probe_start(&comm->fault.probe, hp_ways_best(&comm->ring->members[link->peer]), &comm->sock);
+        comm->fault.sure_at = now + SURE_MS * HP_MS;
+        probe(comm, link, now);
         /* one that has carried nothing may be dialled again: then nothing was lost, so that is reported after the grace */
         int fresh = hp_link_is_fresh(link, (int)(link->done % (uint64_t)link->stripes));
         comm->fault.report_at = fresh ? now + GRACE_MS * HP_MS : now;
@@ -539,6 +569,6 @@ hp_fault_check(hoop_comm *comm, uint64_t now)
     reconsider(comm);
     if (comm->fault.report_at && now >= comm->fault.report_at)
         report_loss(comm, comm->fault.ended, now);
-    if (comm->fault.grace && now >= comm->fault.grace && !atomic_load(&comm->fault.failed))
+    if (comm->fault.grace && now >= comm->fault.grace && !atomic_load(&comm->fault.failed) && !asks_again(comm, now))
         conclude(comm, now);
 }

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * unserved: a server inside a program that ends: while ranks join, while a ring is up, with the rank that has it; and
- * what ranks of the next start of the job make of the old one.
+ * unserved: a server inside a program that ends: while ranks join, while a ring is up, with the rank that has it; whom
+ * its ranks blame without it; and what ranks of the next start of the job make of the old one.
  */
 #include "hoop.h"
 #include "t/tap/tap.h"
 #include "t/tools/party.h"
 #include "t/tools/served.h"
 
+#include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* Counted by the processes of one picture, which awaits so many before it goes on. */
@@ -179,6 +182,118 @@ test_rank_0(void)
         lose(size, 0, "before the first one");
 }
 
+/* --- a process that ends, whose port answers after its connections have closed --- */
+
+enum { TRIALS = 20 };
+static int channel[2];
+static struct slow_end {
+    double killed;
+    int rank;
+    char text[512];
+} * slow_end;
+
+/* Gives the port at which this process listens to the test, which holds it open. */
+static int
+give_port(void)
+{
+    char byte = 0, room[CMSG_SPACE(sizeof(int))] = {0};
+    struct iovec data = {&byte, 1};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    int listens = 0, port = 2;
+    socklen_t n = sizeof(listens);
+    while (!listens && ++port < 256)
+        getsockopt(port, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n);
+    *head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    memcpy(CMSG_DATA(head), &port, sizeof(port));
+    return sendmsg(channel[1], &message, 0) == 1;
+}
+
+static int
+take_port(void)
+{
+    char byte, room[CMSG_SPACE(sizeof(int))];
+    struct iovec data = {&byte, 1};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
+    int port = -1;
+    if (recvmsg(channel[0], &message, 0) != 1 || !CMSG_FIRSTHDR(&message))
+        bail("no port");
+    memcpy(&port, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(port));
+    return port;
+}
+
+static int
+end_slowly(int rank)
+{
+    hoop_comm *comm = NULL;
+    int sum = 1;
+    char go;
+    hoop_error e = {.size = sizeof(e)};
+    close(steps[1]);
+    if (!ok(served_join(&comm, "ends slowly", rank, 2) == HOOP_SUCCESS, "rank %d: %s", rank, served_why()))
+        return 1;
+    for (int i = 0; i < 10; i++)
+        hoop_allreduce(&sum, &sum, 1, HOOP_INT32, HOOP_MAX, comm);
+    arrive();
+    if (read(steps[0], &go, 1) == 0 && rank == 1 && give_port()) {
+        slow_end->killed = party_clock();
+        raise(SIGKILL);
+    }
+    hoop_result result = hoop_allreduce(&sum, &sum, 1, HOOP_INT32, HOOP_MAX, comm);
+    hoop_comm_error(comm, &e);
+    slow_end->rank = e.rank;
+    snprintf(slow_end->text, sizeof(slow_end->text), "%s", e.text);
+    hoop_comm_destroy(comm);
+    return result != HOOP_ERR_PEER_LOST;
+}
+
+/*
+ * Rank 1 of 2 ends, and rank 0 asks its port once before that closes. `accepted`: the question is accepted; else it is reset
+ * when the port closes. Returns for how long the port was open: what is in time on a machine that runs all of them.
+ */
+static double
+try_slow_end(int accepted)
+{
+    *arrived = 0;
+    if (pipe(steps) || socketpair(AF_UNIX, SOCK_STREAM, 0, channel))
+        bail("no pipe");
+    pid_t pids[2] = {served_spawn(end_slowly, 0), served_spawn(end_slowly, 1)};
+    hoop_server *server = served_start("127.0.0.1:0");
+    served_go();
+    await_arrived(2);
+    hoop_server_stop(server);
+    close(steps[1]);
+    struct pollfd port = {.fd = take_port(), .events = POLLIN};
+    if (poll(&port, 1, SERVED_LIMIT * 1000) != 1)
+        bail("nobody asks the port");
+    int question = accepted ? accept(port.fd, NULL, NULL) : -1;
+    close(port.fd);
+    double open = party_clock() - slow_end->killed;
+    if (question >= 0)
+        close(question);
+    served_reap(pids, 2);
+    close(steps[0]);
+    close(channel[0]);
+    close(channel[1]);
+    return open;
+}
+
+static void
+test_slow_end(void)
+{
+    slow_end = mmap(NULL, sizeof(*slow_end), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (slow_end == MAP_FAILED)
+        bail("no shared memory");
+    for (int accepted = 0; accepted < 2; accepted++) {
+        double open = try_slow_end(accepted);
+        for (int i = 1; i < TRIALS && open > 0.5; i++)
+            open = try_slow_end(accepted);
+        ok(open > 0.5 || (slow_end->rank == 1 && strstr(slow_end->text, "has ended")),
+           "a process ends, and its port %s a question: rank 0 says, %.3f s later: %s", accepted ? "accepts" : "resets",
+           open, slow_end->text);
+    }
+}
+
 /* --- a job that is started again --- */
 
 static const char *attempt;
@@ -241,7 +356,7 @@ test_started_again(void)
 static void
 play(int scene)
 {
-    static void (*const scenes[])(void) = {test_stop_while_joining, test_stop_of_a_ring, test_rank_0,
+    static void (*const scenes[])(void) = {test_stop_while_joining, test_stop_of_a_ring, test_rank_0, test_slow_end,
                                            test_started_again};
     arrived = mmap(NULL, sizeof(*arrived), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (arrived == MAP_FAILED)
@@ -257,6 +372,6 @@ main(void)
     shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED || hoop_secret_new(served_secret, sizeof(served_secret)))
         bail("no shared memory, or no secret");
-    tap_scenes(4, play);
+    tap_scenes(5, play);
     return tap_failures() != 0;
 }

@@ -102,6 +102,7 @@ typedef struct hp_driver {
     hoop_work *made;           /* every work there is, by `made_before` */
     hp_segment *free_arrays;   /* arrays of segments that no group uses now */
     int aborters;              /* threads inside hp_progress_abort */
+    atomic_int leaving;        /* hoop_comm_destroy waits for the works */
     hp_unstarted refused_call; /* the last call that was refused, */
     int refused;               /* 1: no operation was started since; 2: likewise, and the driver has read it */
     int refusal_reported;      /* a refused call was reported to the server; the baton holder's */
@@ -262,6 +263,7 @@ typedef struct hp_messages {
     int32_t alltoallvs;        /* started so far */
     hoop_error error;          /* what this rank has seen, other than on a link; fault.c reads it */
     hp_stall_warning warning;  /* message_waits.c's */
+    uint64_t leaves_at;        /* likewise: when it has seen that this rank leaves; 0: not yet */
 } hp_messages;
 
 struct hoop_comm {

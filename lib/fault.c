@@ -445,6 +445,10 @@ check_messages(hoop_comm *comm, uint64_t now)
         comm->fault.ended = NULL;
         comm->fault.grace = now + GRACE_MS * HP_MS;
     }
+    if (hp_message_waits_unmatched(comm, now, &error)) {
+        hp_fault_fail(comm, &error);
+        return;
+    }
     if (!hp_message_waits_are_over(comm, now, &error))
         return;
     if (has_server(comm, now)) { /* whether the awaited rank waits elsewhere itself, only the server knows */

@@ -40,7 +40,7 @@ hoop_result hp_join_derived(hoop_comm *comm, hoop_comm *parent, const hp_derivat
 /* --- the end: operations in flight, LEAVE, the last bytes, the memory --- */
 
 /*
- * Waits for operations in flight up to op_timeout_ms, then aborts them; sends LEAVE, and waits until the last bytes are
+ * Waits for operations in flight up to op_timeout_ms, for receives that no rank matches 5 s, then aborts them; sends LEAVE, and waits until the last bytes are
  * delivered. Frees nothing. 0: another thread is stuck with the baton, and nothing was taken down.
  */
 int hp_leave(hoop_comm *comm);

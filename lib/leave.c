@@ -102,6 +102,7 @@ finish(hoop_comm *comm)
     char me[96];
     uint64_t most = atomic_load(&comm->fault.known) ? LINGER_MS * HP_MS : timeout;
     hp_waiter all = {.comm = comm};
+    atomic_store(&comm->driver.leaving, 1);
     if (hp_entry_wait(&all, most ? hp_now() + most : HP_NEVER)) {
         int handled = !atomic_load(&comm->fault.known) || atomic_load(&comm->fault.failed);
         return handled ||

@@ -10,7 +10,10 @@
 
 #include <stdio.h>
 
-enum { LOOK_MS = 500 }; /* a receive that has waited so long needs a connection to see its peer end */
+enum {
+    LOOK_MS = 500,      /* a receive that has waited so long needs a connection to see its peer end */
+    UNMATCHED_MS = 5000 /* what a rank that leaves gives its receives, since something has moved */
+};
 
 /* --- who waits --- */
 
@@ -189,6 +192,8 @@ hp_message_waits_poll(hoop_comm *comm, uint64_t now)
     char line[256], name[HP_NAME_PREFIX];
     if (!comm->messages.first)
         return;
+    if (atomic_load(&comm->driver.leaving) && !comm->messages.leaves_at)
+        comm->messages.leaves_at = now;
     for (hp_peer *peer = comm->messages.first; peer; peer = peer->next) {
         uint64_t activity = peer->finished + (peer->in ? peer->in->bytes : 0) + (peer->out ? peer->out->bytes : 0);
         if (!peer->unfinished || activity != peer->activity) {
@@ -226,6 +231,48 @@ hp_message_waits_are_over(hoop_comm *comm, uint64_t now, hoop_error *error)
     error->rank = message && awaits_gpu(peer, message) ? comm->rank : peer->pair.peer;
     error->reporter = comm->rank;
     error->sequence = HP_NO_OPERATION;
+    return 1;
+}
+
+/* --- of a rank that leaves --- */
+
+int
+hp_message_waits_only_unmatched(const hoop_work *running)
+{
+    int left = 0;
+    for (const hoop_work *work = running; work; work = work->next)
+        for (size_t i = 0; i < work->message_count; i++) {
+            const hp_message *m = &work->messages[i];
+            if (m->done)
+                continue;
+            /* a collective gives other ranks the time to enter it */
+            if (m->sending || m->held || m->number || m->call.kind == HP_ALLTOALLV)
+                return 0;
+            left = 1;
+        }
+    return left;
+}
+
+int
+hp_message_waits_unmatched(const hoop_comm *comm, uint64_t now, hoop_error *error)
+{
+    const hp_messages *m = &comm->messages;
+    char me[96], who[96], call[224];
+    uint64_t since = m->leaves_at;
+    if (!since || comm->running || !hp_message_waits_only_unmatched(m->running))
+        return 0;
+    for (const hp_peer *peer = m->first; peer; peer = peer->next)
+        if (peer->unfinished && moved_at(comm, peer) > since)
+            since = moved_at(comm, peer);
+    if (now < since + UNMATCHED_MS * HP_MS)
+        return 0;
+    const hp_message *message = oldest(comm);
+    hp_message_print(message, hp_comm_name(comm, message->peer, who), call, sizeof(call));
+    hp_err_set(error, HOOP_ERR_ABORTED, "%s leaves, and no rank has matched its %s for %d s",
+               hp_comm_name(comm, comm->rank, me), call, UNMATCHED_MS / 1000);
+    error->rank = error->reporter = comm->rank;
+    error->sequence = HP_NO_OPERATION;
+    error->phase = HOOP_PHASE_LEAVE;
     return 1;
 }
 

@@ -14,6 +14,15 @@ void hp_message_waits_poll(hoop_comm *comm, uint64_t now);
 /* A message that has waited for op_timeout_ms: 1 with the error filled. */
 int hp_message_waits_are_over(hoop_comm *comm, uint64_t now, hoop_error *error);
 
+/*
+ * This rank leaves, and all that is left are receives that no rank has matched: 1 with the error filled. Another
+ * operation may be what makes another rank send, and a message that has begun comes.
+ */
+int hp_message_waits_unmatched(const hoop_comm *comm, uint64_t now, hoop_error *error);
+
+/* Pure: whether all messages of these works that are not complete are such receives, and there is one. */
+int hp_message_waits_only_unmatched(const hoop_work *running);
+
 /* What the oldest message that is not complete waits for, and the rank, or -1. HP_WAIT_NONE: there is none. */
 hp_awaited hp_message_waits_oldest(const hoop_comm *comm);
 

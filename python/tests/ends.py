@@ -55,6 +55,14 @@ def missing():
         say("ends")
 
 
+def unmatched():
+    """Rank 1 ends with a receive that no rank matches."""
+    if RANK == 1:
+        comm.irecv(mine(), 0, 7)
+    else:
+        say(error_of(comm.barrier))
+
+
 def uncaught():
     """Rank 1 ends by an exception, and the others wait for it."""
     if RANK == 1:
@@ -280,5 +288,5 @@ def decisions():
     say("ends")
 
 
-WAYS = interrupted_call, decisions, in_flight, status, missing, uncaught, uncaught_in_with, uncaught_in_finally, uncaught_in_atexit, handled, caught, early, daemon, fork, forked, interrupt
+WAYS = interrupted_call, decisions, in_flight, status, missing, unmatched, uncaught, uncaught_in_with, uncaught_in_finally, uncaught_in_atexit, handled, caught, early, daemon, fork, forked, interrupt
 {way.__name__: way for way in WAYS}[sys.argv[1]]()

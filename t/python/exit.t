@@ -26,6 +26,10 @@ is 3 "$status" 'sys.exit with a work in flight keeps its status'
 end_by missing
 is 'rank 1: ends' "$said" 'a rank that never enters what the other has started'
 like 'hoop: .*rank 1' "$errors" '... is named when that ends'
+HOOP_OP_TIMEOUT_MS=60000 end_by unmatched
+like '^rank 0: HOOP_ERR_ABORTED of rank 1: .*leaves, and no rank has matched its recv of 1 x int32 .tag 7. from rank 0' \
+    "$said" 'a receive that no rank matches ends, and the other rank is told'
+like 'hoop: .*no rank has matched its recv' "$errors" '... and so is the user'
 for way in uncaught uncaught_in_with uncaught_in_finally uncaught_in_atexit; do
     end_by $way
     is 1 "$status" "$way: the program fails"

@@ -2,6 +2,7 @@
 /* listener: see listener.h. */
 #include "lib/listener.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RECENT = 64 };
+enum { RECENT = 64, DISPUTED_MS = 30000 };
 
 struct hp_listener {
     hp_acceptor *acceptor;
@@ -23,6 +24,13 @@ struct hp_listener {
 /* A thread that holds the lock logs nothing: the program's log function may fork, which takes the lock. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static hp_listener *listeners;
+/* The last job of which threads of this process asked to be two ranks: a third may ask when both have given up. */
+static struct {
+    uint8_t hello[sizeof(((hp_keys *)0)->hello)];
+    hp_addr server;
+    int rank;       /* which this process is to those that ask */
+    uint64_t until; /* by hp_now(); after that a program may have begun anew */
+} disputed;
 static hp_log_queue log_queue; /* messages of all acceptors, */
 static int logging;            /* and whether a thread is logging them: no other thread waits for that */
 
@@ -227,18 +235,43 @@ watch(hp_listener_entry *entry, hoop_error *error)
     return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while opening a listener");
 }
 
+static int
+is_job(const uint8_t *hello, const hp_addr *server, const hp_listener_options *options, const hp_keys *keys)
+{
+    return memcmp(hello, keys->hello, sizeof(keys->hello)) == 0 && hp_addr_same_host(server, &options->server) &&
+           hp_addr_port(server) == hp_addr_port(&options->server);
+}
+
 /* A communicator of the same job, at the same server, by which this process is another rank. */
 static hp_listener_entry *
 find_rival(const hp_listener_options *options, const hp_keys *keys)
 {
-    for (hp_listener *listener = listeners; listener && options->rank >= 0; listener = listener->next)
+    for (hp_listener *listener = listeners; listener; listener = listener->next)
         for (hp_listener_entry *entry = listener->entries; entry; entry = entry->next)
-            if (memcmp(entry->keys->hello, keys->hello, sizeof(keys->hello)) == 0 && !entry->retired &&
-                entry->claimed >= 0 && entry->claimed != options->rank &&
-                hp_addr_same_host(&entry->server, &options->server) &&
-                hp_addr_port(&entry->server) == hp_addr_port(&options->server))
+            if (!entry->retired && entry->claimed >= 0 && entry->claimed != options->rank &&
+                is_job(entry->keys->hello, &entry->server, options, keys))
                 return entry;
     return NULL;
+}
+
+/* The other rank that this process is of this job; -1: none. */
+static int
+other_rank(const hp_listener_options *options, const hp_keys *keys)
+{
+    if (options->rank < 0)
+        return -1;
+    hp_listener_entry *rival = find_rival(options, keys);
+    if (rival) {
+        atomic_store(&rival->rival, options->rank + 1);
+        hp_loop_wake(rival->loop);
+        memcpy(disputed.hello, keys->hello, sizeof(disputed.hello));
+        disputed.server = options->server;
+        disputed.rank = rival->claimed;
+        disputed.until = hp_now() + DISPUTED_MS * HP_MS;
+    }
+    int is_disputed = hp_now() < disputed.until && disputed.rank != options->rank &&
+                      is_job(disputed.hello, &disputed.server, options, keys);
+    return is_disputed ? disputed.rank : -1;
 }
 
 hoop_result
@@ -260,15 +293,13 @@ hp_listener_join(hp_listener_entry *entry, const hp_listener_options *options, h
                  int size, hoop_error *error)
 {
     hp_listener_lock();
-    hp_listener_entry *rival = find_rival(options, keys);
-    if (rival) {
-        atomic_store(&rival->rival, options->rank + 1);
-        hp_loop_wake(rival->loop);
+    int other = other_rank(options, keys);
+    if (other >= 0) {
         hp_err_set(
             error, HOOP_ERR_INVALID_USAGE,
             "this process is rank %d of job %.63s already, and a thread of it asks to be rank %d: one process is "
             "one rank; start a process for each rank",
-            rival->claimed, options->job, options->rank);
+            other, options->job, options->rank);
         error->rank = options->rank;
         hp_listener_unlock();
         return error->code;
@@ -397,6 +428,7 @@ void
 hp_listener_forked(void)
 {
     listeners = NULL;
+    disputed.until = 0;
     log_queue.count = log_queue.more = logging = 0;
     hp_listener_unlock();
 }

@@ -56,7 +56,8 @@ typedef struct hp_listener_options {
 /*
  * Adds an entry, which is all zero, to a suitable listener, or opens one. Nothing is kept after an error.
  * HOOP_ERR_INVALID_USAGE: this process is another rank of the job already, and a ring dials processes. That other
- * communicator hears of it, too (hp_listener_rival), because it may be waiting for this rank.
+ * communicator hears of it, too (hp_listener_rival), because it may be waiting for this rank. A rank asked for within
+ * half a minute of that is refused as well, since both may have ended meanwhile.
  */
 hoop_result hp_listener_join(hp_listener_entry *entry, const hp_listener_options *options, hp_loop *loop,
                              const hp_keys *keys, int size, hoop_error *error);

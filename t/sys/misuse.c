@@ -482,23 +482,21 @@ is_refused(const asker *a)
     return 0;
 }
 
-/*
- * Neither of the two waits for the third. Of three threads the last could ask when the other two have failed already, and
- * would then wait as any lone rank does.
- */
+/* Neither of two waits for the third; nor does that one, which asks when the other two have given up. */
 static int
 ranks_as_threads(int rank, int size, void *arg)
 {
-    enum { N = 2 };
+    enum { N = 3 };
     asker askers[N];
     int refused = 0;
     (void)rank, (void)size, (void)arg;
-    for (int i = 0; i < N; i++) {
-        askers[i] = (asker){.rank = i, .size = N + 1};
-        pthread_create(&askers[i].thread, NULL, ask_for_rank, &askers[i]);
-    }
     for (int i = 0; i < N; i++)
+        askers[i] = (asker){.rank = i, .size = N};
+    for (int i = 0; i < N - 1; i++)
+        pthread_create(&askers[i].thread, NULL, ask_for_rank, &askers[i]);
+    for (int i = 0; i < N - 1; i++)
         pthread_join(askers[i].thread, NULL);
+    ask_for_rank(&askers[N - 1]);
     for (int i = 0; i < N; i++)
         refused += is_refused(&askers[i]);
     return refused != N;
@@ -559,7 +557,7 @@ main(void)
     ok(party_run(&p, 3, waits, NULL, 90) == 0, "a wait that times out leaves the work alive");
     ok(party_run(&p, 3, own_loop, NULL, 90) == 0, "hoop_comm_fd sleeps while idle and wakes for time-outs");
     ok(party_run(&p, 2, group_beside, NULL, 90) == 0, "a group ends while another thread waits");
-    party_expect(&p, 1, ranks_as_threads, NULL, 50, "two ranks as threads of one process are refused");
+    party_expect(&p, 1, ranks_as_threads, NULL, 50, "three ranks as threads of one process are refused");
     party_expect(&p, 2, late_rank_as_thread, NULL, 50, "a thread that asks to be another rank is refused alone");
     party_close(&p);
     return 0;

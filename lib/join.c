@@ -144,8 +144,9 @@ typedef struct unanswered {
 
 /* Returns whether this rank has said so. */
 static int
-tell_unanswered(const hoop_comm *comm, const hp_addr *server, const hp_dial *dial, double seconds)
+tell_unanswered(const hoop_comm *comm, const hp_dial *dial, int silent, double seconds)
 {
+    const hp_addr *server = &hp_client_membership(comm->client)->options.server;
     char text[HP_ADDR_TEXT];
     hoop_error error;
     int met = dial && hp_dial_explain(dial, &error), may_be_secret = met && error.code == HOOP_ERR_AUTH;
@@ -155,7 +156,13 @@ tell_unanswered(const hoop_comm *comm, const hp_addr *server, const hp_dial *dia
         return 0;
     if (may_be_secret)
         hp_environment_name_secret(&error, &comm->config);
-    if (met)
+    if (silent)
+        hp_log(
+            HP_LOG_WARN,
+            "this rank awaits the rendezvous server at %s, whose host has not answered for %.1f s: is it down, or cut "
+            "off by a cable, a switch or a firewall?",
+            hp_addr_print(server, text), seconds);
+    else if (met)
         hp_log(HP_LOG_WARN, "no connection to the rendezvous server (tried for %.1f s): %s", seconds, error.text);
     else
         hp_log(HP_LOG_WARN, "no server answers at %s (tried for %.1f s); is hoop-rendezvous running there?",
@@ -168,16 +175,18 @@ static void
 warn_unanswered(const hoop_comm *comm, unanswered *s, uint64_t now)
 {
     const hp_dial *dial;
-    const hp_addr *server = hp_client_awaits(comm->client, &dial);
-    if (!hp_config_number(&comm->config, HP_SET_warn_after_ms) ||
-        hp_client_status(comm->client) == HP_CLIENT_FAILED) /* it awaits no server either */
+    int awaits = hp_client_awaits(comm->client, &dial) != NULL;
+    uint64_t silent = hp_client_membership(comm->client)->silent_since;
+    int64_t after = hp_config_number(&comm->config, HP_SET_warn_after_ms);
+    if (!after || hp_client_status(comm->client) == HP_CLIENT_FAILED) /* it awaits no server either */
         return;
-    if (!server || !s->since)
+    if (!awaits || !s->since)
         s->since = now;
-    hp_stall_word word = hp_stall_warning_due(&s->warning, UNANSWERED_MS * HP_MS, server != NULL, s->since, now);
+    uint64_t patience = (silent ? (uint64_t)after : UNANSWERED_MS) * HP_MS;
+    hp_stall_word word = hp_stall_warning_due(&s->warning, patience, awaits || silent, silent ? silent : s->since, now);
     double seconds = (double)s->warning.lasted / 1e9;
     if (word == HP_STALL_WARN)
-        s->told = tell_unanswered(comm, server, dial, seconds);
+        s->told = tell_unanswered(comm, dial, silent != 0, seconds);
     else if (word == HP_STALL_OVER && s->told)
         hp_log(HP_LOG_WARN, "the rendezvous server answers after %.1f s", seconds);
 }

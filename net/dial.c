@@ -433,6 +433,7 @@ attempt(hp_dial *dial, uint64_t now)
     hp_err_clear(&error);
     dial->fd = hp_sock_connect(&dial->to, dial->from.length ? &dial->from : NULL, &dial->options, &error);
     if (dial->fd < 0) {
+        dial->silent = error.sys_errno == ECONNREFUSED ? 0 : dial->silent;
         on_no_socket(dial, &error);
         return;
     }
@@ -486,7 +487,7 @@ hp_dial_new(hp_loop *loop, const hp_addr *to, const hp_addr *from, const hp_sock
         dial->options = *options;
     snprintf(dial->what, sizeof(dial->what), "%s", what);
     snprintf(dial->last, sizeof(dial->last), "there was no time to try");
-    dial->began = dial->next = hp_loop_now(loop);
+    dial->began = dial->next = dial->silent = hp_loop_now(loop);
     dial->deadline = deadline;
     dial->wait = FIRST_WAIT;
     dial->timer = hp_timer_new(loop, on_timer, dial);

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "net/socket.h"
+#include "net/tcp.h"
 #include "rendezvous/control_conn.h"
 
 #include <errno.h>
@@ -28,6 +29,8 @@ struct hp_client {
     hp_control_conn *control;
     hp_timer *timer;
     hp_clock_offset clock; /* against the server's */
+    hp_probe probe;        /* of a server that is silent */
+    uint64_t asked;        /* 0: it is not */
 };
 
 /* A rank's last words have room of their own. */
@@ -144,11 +147,41 @@ on_dialled(void *arg, const hp_dial_result *result)
     c->kick(c->arg);
 }
 
+/* Whether the server's host acknowledges, as long as this rank cannot go on without the server. */
+static void
+look(hp_client *c, uint64_t now)
+{
+    hp_membership *m = &c->membership;
+    uint64_t silence = c->control ? hp_control_conn_silence(c->control, now) : 0;
+    if (c->control)
+        hp_membership_silence(m, silence ? now - silence : 0, now);
+    else
+        hp_membership_silence(m, c->dial ? hp_dial_silent_since(c->dial) : m->silent_since, now);
+    if (!hp_membership_wants_probe(m, now)) {
+        hp_probe_stop(&c->probe);
+        c->asked = 0;
+        return;
+    }
+    if (!c->asked) {
+        hp_probe_start(&c->probe, &m->options.server, &m->options.sock);
+        c->asked = now;
+    }
+    hp_probe_state state = hp_probe_poll(&c->probe);
+    if (state == HP_PROBE_ASKED && now - c->asked < HP_TCP_ANSWER_MS * HP_MS)
+        return;
+    hp_probe_stop(&c->probe);
+    c->asked = 0;
+    hp_membership_probed(m, state != HP_PROBE_ASKED && state != HP_PROBE_UNREACHED, now);
+}
+
 static void
 on_time(void *arg)
 {
     hp_client *c = arg;
-    hp_membership_time(&c->membership, hp_loop_now(c->loop));
+    uint64_t now = hp_loop_now(c->loop);
+    if (now >= c->membership.look_at)
+        look(c, now);
+    hp_membership_time(&c->membership, now);
     obey(c);
     c->kick(c->arg);
 }
@@ -281,6 +314,7 @@ hp_client_free(hp_client *c)
     if (c->control && (c->membership.state == HP_CLIENT_LEFT || hp_control_conn_queued(c->control)))
         hp_control_conn_finish(c->control, FLUSH_MS * HP_MS);
     disconnect(c);
+    hp_probe_stop(&c->probe);
     hp_timer_free(c->timer);
     hp_keys_drop(c->keys);
     free(c->agree);

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/wire.h"
+#include "net/tcp.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@ enum {
     REDIAL_MS = 50,
     REDIAL_MOST_MS = 1000,
     SERVER_QUIET_MS = 2000, /* during an operation the server sends PING every second */
+    LOOK_MS = 1000,         /* at the silence of the server's host */
     ASLEEP_MS = 1000,       /* reports leave every quarter of a second, unless this process was stopped */
     REPORT_QUEUE = 16 << 10 /* above this reports are dropped, verdicts are not */
 };
@@ -28,7 +30,8 @@ enum {
 void
 hp_membership_open(hp_membership *m, const hp_client_options *options, const hp_outlet *outlet, uint64_t now)
 {
-    *m = (hp_membership){.options = *options, .outlet = *outlet, .dial_at = now};
+    *m = (hp_membership){.options = *options, .outlet = *outlet, .dial_at = now, .look_at = now};
+    m->met = options->parent != 0;
     m->options.number = (uint32_t)now | 1;
     hp_err_clear(&m->error);
     hp_err_clear(&m->verdict);
@@ -252,6 +255,7 @@ enter(hp_membership *m, uint64_t now)
 {
     hoop_error error;
     m->line = HP_LINE_UP;
+    m->met = 1;
     hp_err_clear(&m->error);
     if (!send_join(m, now)) {
         m->line = HP_LINE_NONE;
@@ -348,6 +352,37 @@ hp_membership_time(hp_membership *m, uint64_t now)
     fail(m, &error);
 }
 
+void
+hp_membership_silence(hp_membership *m, uint64_t since, uint64_t now)
+{
+    int waits = m->state < HP_CLIENT_GO;
+    m->look_at = waits ? now + LOOK_MS * HP_MS : HP_NEVER;
+    if (!since || !m->met || !waits)
+        m->silent_since = 0;
+    else if (!m->silent_since || since < m->silent_since)
+        m->silent_since = since;
+}
+
+int
+hp_membership_wants_probe(const hp_membership *m, uint64_t now)
+{
+    uint64_t set = m->options.sock.peer_timeout, away = set ? set : HP_PEER_TIMEOUT_MS * HP_MS;
+    uint64_t limit = away + hp_tcp_silence_deference(away);
+    return m->state < HP_CLIENT_GO && m->silent_since && now >= m->silent_since + limit;
+}
+
+void
+hp_membership_probed(hp_membership *m, int answered, uint64_t now)
+{
+    hoop_error error;
+    if (!answered && hp_membership_wants_probe(m, now)) {
+        hp_registration_cut_off(&m->options, now - m->silent_since, &error);
+        m->line = HP_LINE_NONE;
+        fail(m, &error);
+    }
+    m->silent_since = 0;
+}
+
 int
 hp_membership_wants_dial(const hp_membership *m, uint64_t now)
 {
@@ -357,7 +392,8 @@ hp_membership_wants_dial(const hp_membership *m, uint64_t now)
 uint64_t
 hp_membership_next(const hp_membership *m)
 {
-    return m->line == HP_LINE_NONE && m->dial_at < m->give_up_at ? m->dial_at : m->give_up_at;
+    uint64_t next = m->look_at < m->give_up_at ? m->look_at : m->give_up_at;
+    return m->line == HP_LINE_NONE && m->dial_at < next ? m->dial_at : next;
 }
 
 /* --- calls of the owner --- */

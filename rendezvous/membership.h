@@ -36,8 +36,11 @@ typedef struct hp_membership {
     hoop_error error, verdict;
     hp_line line;
     uint64_t dial_at, give_up_at; /* HP_NEVER: not */
+    uint64_t look_at;             /* at the server's silence: hp_membership_silence */
     int late;                     /* to give up, once */
     int attempts;
+    int met;               /* the server: before, its host may not even be up */
+    uint64_t silent_since; /* until GO: its host has acknowledged nothing since; 0: it has, or was never met */
     hp_ring ring;
     int parts_to; /* members [0, parts_to) of the roster have arrived */
     int in_op;
@@ -68,9 +71,19 @@ void hp_membership_closed(hp_membership *m, const hoop_error *why, uint64_t now)
 void hp_membership_room(hp_membership *m);               /* all frames are written: what was dropped is sent now */
 void hp_membership_time(hp_membership *m, uint64_t now); /* it is hp_membership_next, or later */
 
+/*
+ * A look, about once a second, at the connection or the dial (net/tcp.h; hp_dial_silent_since): since when the server's host
+ * has acknowledged nothing; 0: it does. A server that is stopped is not silent: its kernel acknowledges.
+ */
+void hp_membership_silence(hp_membership *m, uint64_t since, uint64_t now);
+/* The answer to hp_membership_wants_probe: TCP waits long before it sends again to a host that is back. */
+void hp_membership_probed(hp_membership *m, int answered, uint64_t now);
+
 /* --- wishes: the shell asks for them after each event --- */
 
 int hp_membership_wants_dial(const hp_membership *m, uint64_t now);
+/* What this rank awaits of the server is lost unless its host answers a new connection now. */
+int hp_membership_wants_probe(const hp_membership *m, uint64_t now);
 uint64_t hp_membership_next(const hp_membership *m); /* when the time is an event; HP_NEVER: it is not */
 
 /* --- calls of the owner --- */

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,6 +157,17 @@ hp_registration_other_attempt(const hp_client_options *o, uint32_t attempt, hoop
                hp_addr_print(&o->server, server), attempt, o->attempt,
                attempt < o->attempt ? "the old process must end, or the new one use another port"
                                     : "the job was started again, and this process is left over");
+}
+
+void
+hp_registration_cut_off(const hp_client_options *o, uint64_t silent, hoop_error *error)
+{
+    char server[HP_ADDR_TEXT];
+    hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+               "the host of the rendezvous server at %s has acknowledged nothing for %u s: it is down, or cut off from "
+               "this host; look at the cables, the switches and the firewalls of both",
+               hp_addr_print(&o->server, server), (unsigned)(silent / HP_SEC));
+    error->sys_errno = ETIMEDOUT;
 }
 
 void

@@ -63,6 +63,8 @@ int hp_registration_part(const hp_client_options *options, hp_ring *ring, int *p
 /* Why a rank cannot join, in words: its number is taken; the server is that of another start; none has answered. */
 void hp_registration_duplicate(const hp_client_options *options, hoop_error *error);
 void hp_registration_other_attempt(const hp_client_options *options, uint32_t attempt, hoop_error *error);
+/* silent: for how many ns the server's host has acknowledged nothing */
+void hp_registration_cut_off(const hp_client_options *options, uint64_t silent, hoop_error *error);
 void hp_registration_too_late(const hp_client_options *options, int connected, hoop_error *error);
 
 /* --- frames that are sent again --- */

@@ -84,9 +84,7 @@ pulled()
     job first first 6 2
     "netns_$2" 3
     ranks='0 1 2'
-    rank_2_is_lost op late message first idle
-    ranks='0 1'
-    rank_2_is_lost split # rank 2 waits for the server until its bring-up limit
+    rank_2_is_lost op late message first idle split
 }
 
 plugged()
@@ -131,11 +129,12 @@ server_stopped()
     begin 3000
     job op op 12
     job late late 12 2
+    job split split 12 2
     sleep 1
     kill -STOP "$server_pid"
     sleep 9
     kill -CONT "$server_pid"
-    all_well op late
+    all_well op late split
 }
 
 # The ring needs no server meanwhile, and when that is back it must not blame anybody for its own outage.
@@ -151,6 +150,27 @@ server_away()
     sleep 12
     netns_plug 4
     all_well op idle late early
+}
+
+# What needs the server ends, and blames nobody; the ring itself goes on.
+server_lost()
+{
+    what='the host of the server is away for good'
+    begin 3000 4
+    job split split 40 2
+    job op op 20
+    netns_pull 4
+    ranks='0 1'
+    wait_for 60 ended_all split
+    for rank in 0 1; do
+        like "^[1-9][0-9]* -1 .*rendezvous server at $net\\.4:[0-9]+ has acknowledged nothing for .*firewalls" \
+            "$(last "split.$rank")" "$what: rank $rank names the server"
+        took=$(last "split.$rank" | cut -d' ' -f3)
+        ok "$what: rank $rank does not wait for its bring-up limit ($took s)" test "${took%.*}" -le $((20 + room))
+    done
+    like "awaits the rendezvous server at $net\\.4:[0-9]+, whose host has not answered for [0-9.]+ s" "$(cat split.0)" \
+        'a rank that waits says for whom'
+    all_well op
 }
 
 parted()
@@ -188,6 +208,7 @@ scene plugged plugged
 scene rank_stopped rank_stopped
 scene server_stopped server_stopped
 scene server_away server_away
+scene server_lost server_lost
 scene parted parted
 scene server_gone server_gone
 scenes_end

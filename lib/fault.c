@@ -226,6 +226,17 @@ describe_leaver(const hoop_comm *comm, int rank, const hp_peer *peer, hoop_error
     error->sequence = peer ? HP_NO_OPERATION : sequence;
 }
 
+/* Of a rank that was never connected, and refuses to be. Without a server nobody knows why. */
+static void
+describe_unheard(const hoop_comm *comm, int rank, hoop_error *error)
+{
+    hp_err_set(error, HOOP_ERR_PEER_LOST, "%s has ended, or has left the communicator: nothing listens at its port",
+               hp_member_process(&comm->ring->members[rank]).text);
+    error->rank = rank;
+    error->reporter = comm->rank;
+    error->sequence = HP_NO_OPERATION;
+}
+
 /* The server hears of the call first, for its sentence. */
 static void
 report_loss(hoop_comm *comm, const hp_link *link, uint64_t now)
@@ -365,11 +376,7 @@ ask_peer(hoop_comm *comm, const hp_link *link, uint64_t now)
     if (has_server(comm, now) || f->grace || (f->asked && f->asked != link && is_unconnected(f->asked)))
         return;
     if (f->asked == link && hp_probe_poll(&f->inquiry) == HP_PROBE_ENDED) {
-        hp_err_set(&error, HOOP_ERR_PEER_LOST,
-                   "%s has ended, or has left the communicator: nothing listens at its port",
-                   hp_member_process(&comm->ring->members[link->peer]).text);
-        error.rank = link->peer;
-        error.reporter = comm->rank;
+        describe_unheard(comm, link->peer, &error);
         error.sequence = comm->running ? comm->running->sequence : 0;
         error.flags = HOOP_ERROR_BEST_EFFORT;
         hp_fault_fail(comm, &error);
@@ -441,7 +448,10 @@ check_messages(hoop_comm *comm, uint64_t now)
         const hp_peer *peer = d->link->owner ? comm->messages.peer[d->link->peer] : NULL;
         if (!peer || !absent || now < absent + ABSENT_MS * HP_MS || !peer->unfinished)
             continue;
-        describe_leaver(comm, d->link->peer, peer, &comm->fault.suspicion);
+        if (has_server(comm, now)) /* it would have told of an end */
+            describe_leaver(comm, d->link->peer, peer, &comm->fault.suspicion);
+        else
+            describe_unheard(comm, d->link->peer, &comm->fault.suspicion);
         comm->fault.ended = NULL;
         comm->fault.grace = now + GRACE_MS * HP_MS;
     }

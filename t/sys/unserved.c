@@ -126,6 +126,7 @@ test_stop_of_a_ring(void)
 /* Rank 0 serves, and is killed in the middle. */
 static char *shared;
 static int ranks, operations; /* that all of them have done before; without any not all connections are made */
+static int receives;          /* then one that is no neighbour receives from rank 0, and the others from that one */
 
 static int
 lose_rank_0(int rank)
@@ -151,9 +152,12 @@ lose_rank_0(int rank)
         raise(SIGKILL);
     }
     double began = party_clock();
-    hoop_result result = hoop_allreduce(&sum, &sum, 1, HOOP_INT32, HOOP_MAX, comm);
+    int far = ranks / 2;
+    hoop_result result = receives ? hoop_recv(&sum, 1, HOOP_INT32, rank == far ? 0 : far, 0, comm)
+                                  : hoop_allreduce(&sum, &sum, 1, HOOP_INT32, HOOP_MAX, comm);
     hoop_comm_error(comm, &e);
-    bool good = ok(result == HOOP_ERR_PEER_LOST && e.rank == 0 && party_clock() - began < 5 + tap_room(),
+    bool good = ok(result == HOOP_ERR_PEER_LOST && e.rank == 0 && strstr(e.text, "has ended") &&
+                       party_clock() - began < 5 + tap_room(),
                    "rank %d after %.1f s: %s", rank, party_clock() - began, e.text);
     hoop_comm_destroy(comm);
     return !good;
@@ -180,6 +184,8 @@ test_rank_0(void)
     lose(3, 10, "between operations");
     for (int size = 3; size <= 7; size++)
         lose(size, 0, "before the first one");
+    receives = 1;
+    lose(6, 0, "before one that is no neighbour receives from it");
 }
 
 /* --- a process that ends, whose port answers after its connections have closed --- */

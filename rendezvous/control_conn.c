@@ -204,7 +204,10 @@ feed(hp_control_conn *control, const uint8_t *bytes, size_t n, hoop_error *error
     return 0;
 }
 
-/* Returns 0 when the connection has ended, and may have been freed. */
+/*
+ * Also the end behind the last bytes: a rank that leaves looks once. Returns 0 when the connection has ended, and may have
+ * been freed.
+ */
 static int
 read_some(hp_control_conn *control)
 {
@@ -224,8 +227,6 @@ read_some(hp_control_conn *control)
             end(control, &error);
             return 0;
         }
-        if ((size_t)n < sizeof(bytes))
-            return 1;
     }
     return 1;
 }

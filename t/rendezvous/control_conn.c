@@ -116,6 +116,21 @@ test_cuts(void)
 }
 
 static void
+test_end_behind_frame(void)
+{
+    side s;
+    uint8_t frame[64];
+    start(&s);
+    size_t n = hp_frame_put_control(frame, HP_OUT, "12345678", 8);
+    send(s.fd, frame, n, 0);
+    close(s.fd);
+    hp_loop_run(s.loop, 0);
+    ok(s.frames == 1 && s.closed == 1 && s.error.code == HOOP_SUCCESS, "an end behind a frame is seen in one turn");
+    s.fd = dup(2);
+    finish(&s);
+}
+
+static void
 test_link_losses(void)
 {
     side s;
@@ -233,6 +248,7 @@ main(void)
     plan_lazy();
     tap_limit(240);
     test_cuts();
+    test_end_behind_frame();
     test_link_losses();
     test_queue();
     test_ends();

@@ -28,6 +28,7 @@ typedef struct hp_job_conn {
     struct hp_roster *roster;
     int rank;
     int returned; /* it was reconnected: it has the roster already */
+    int proxied;  /* its JOIN says so: hp_member */
 } hp_job_conn;
 
 /* What is known of a rank's process by those who started it. */

@@ -179,6 +179,7 @@ check_parent(const hp_job *job, hp_join_group *m, uint64_t now)
 static void
 update(hp_job *job, uint64_t now)
 {
+    job->here = job->conns ? now : job->here;
     hp_shrink_note(job);
     for (hp_join_group **at = &job->join_groups; *at;) {
         hp_join_group *m = *at;
@@ -206,7 +207,7 @@ update(hp_job *job, uint64_t now)
     for (hp_roster **at = &job->rosters; *at;) {
         hp_roster *r = *at;
         hp_job_watch_links(r, now);
-        if (hp_roster_needed(r, now) || hp_shrink_needs(job, r)) {
+        if (hp_roster_needed(r, job->here, now) || hp_shrink_needs(job, r)) {
             at = &r->next;
             continue;
         }
@@ -347,6 +348,7 @@ join(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now
         return -1;
     }
     conn->where = HP_JOINING;
+    conn->proxied = request.member.proxied;
     if (resume(conn, &request, now))
         return 0;
     const hp_roster *parent = hp_job_ring(job->rosters, request.parent);
@@ -398,15 +400,22 @@ refused(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_
     return 0;
 }
 
+/* returns: the rank may be alive and dial again. */
 static void
-forget(hp_job_conn *conn, const char *why, uint64_t now)
+forget(hp_job_conn *conn, int returns, const char *why, uint64_t now)
 {
-    if (conn->join_group)
-        hp_join_group_lost(conn->join_group, conn, now);
-    if (conn->roster)
-        hp_roster_lost(conn->roster, conn->rank, why, now);
-    conn->join_group = NULL;
+    hp_roster *r = conn->roster;
+    hp_join_group *m = conn->join_group;
     conn->roster = NULL;
+    conn->join_group = NULL;
+    if (m && returns)
+        hp_join_group_broke(m, conn, now);
+    else if (m)
+        hp_join_group_lost(m, conn, now);
+    if (r && returns)
+        hp_roster_broke(r, conn->rank, now);
+    else if (r)
+        hp_roster_lost(r, conn->rank, why, now);
     update(conn->job, now);
 }
 
@@ -503,7 +512,7 @@ hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, ui
     }
     if (type == HP_ABORT && !(conn->join_group && conn->join_group->shrink)) /* the others go on with a shrink */
         return called_off(conn, payload, n, now, error);
-    forget(conn, NULL, now); /* LEAVE before the group was complete */
+    forget(conn, 0, NULL, now); /* LEAVE before the group was complete */
     hp_events_disconnect(conn->job->owner, conn);
     return 0;
 }
@@ -512,22 +521,14 @@ void
 hp_job_lost(hp_job_conn *conn, const char *why, uint64_t now)
 {
     conn->job->conns--;
-    forget(conn, why, now);
+    forget(conn, !why && conn->proxied, why, now);
 }
 
 void
 hp_job_broke(hp_job_conn *conn, uint64_t now)
 {
-    hp_roster *r = conn->roster;
-    hp_join_group *m = conn->join_group;
-    conn->roster = NULL;
-    conn->join_group = NULL;
     conn->job->conns--;
-    if (m)
-        hp_join_group_broke(m, conn, now);
-    if (r)
-        hp_roster_broke(r, conn->rank, now);
-    update(conn->job, now);
+    forget(conn, 1, NULL, now);
 }
 
 void

@@ -33,7 +33,10 @@ void hp_job_enter(hp_job *job, hp_job_conn *conn, const hp_hello *hello);
  * connection and calls hp_job_lost.
  */
 int hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error);
-/* The connection is closed. `why` is as for hp_roster_lost, and used for members only. */
+/*
+ * The connection is closed. `why` is as for hp_roster_lost, and used for members only. NULL: in order, which the proxy of
+ * a rank that has one may have done, and is then as hp_job_broke.
+ */
 void hp_job_lost(hp_job_conn *conn, const char *why, uint64_t now);
 /* The connection broke in a way that need not be its process's end: the rank may be alive and dial again. */
 void hp_job_broke(hp_job_conn *conn, uint64_t now);

@@ -22,6 +22,7 @@ typedef struct hp_job {
     hp_roster *rosters;
     uint64_t next_comm;
     int conns;
+    uint64_t here;       /* when there last were any */
     uint64_t full_since; /* since when ranks are refused because there are so many; 0: there is room */
     hp_job_watch watch;
     hp_ended ended; /* the first process of the job that has ended, if the owner knows it */

@@ -2,8 +2,8 @@
 /*
  * membership: see membership.h. A rank sends JOIN, collects the roster and awaits GO; from then on it sends small reports
  * and may receive a verdict. The loss of the server is fatal only before GO: during the join the rank dials again, after
- * GO the ring goes on without a server. If the control connection was reset after GO, the server may still be there: the
- * rank is away, dials, and sends JOIN again.
+ * GO the ring goes on without a server. If the control connection was reset after GO, or a proxy may have closed it, the
+ * server may still be there: the rank is away, dials, and sends JOIN again.
  */
 #include "rendezvous/membership.h"
 
@@ -173,15 +173,27 @@ redial_later(hp_membership *m, uint64_t now)
     m->dial_at = now + (pause < REDIAL_MOST_MS ? pause : REDIAL_MOST_MS) * HP_MS;
 }
 
-/* The connection of a member was reset: the server waits for it. After GO the owner says when to dial. */
+/* The server waits for this member. After GO the owner says when to dial. */
 static void
 go_away(hp_membership *m, const hoop_error *why, uint64_t now)
 {
-    hp_log(HP_LOG_INFO, "%s; connecting again", why->text);
+    hp_log(HP_LOG_INFO, "%s; connecting again",
+           why->code ? why->text : "the control connection was closed, perhaps by a proxy");
     m->away = m->state == HP_CLIENT_GO ? HP_AWAY : HP_RETURNING;
     m->in_op = m->owes_out = 0; /* JOIN has the number of operations completed */
     if (m->away == HP_RETURNING)
         m->dial_at = now;
+}
+
+/*
+ * Whether the server waits for this member: the connection was reset, or closed where a proxy may have done that. After
+ * LEAVE the server closes it.
+ */
+static int
+is_awaited(const hp_membership *m, const hoop_error *why)
+{
+    return m->state > HP_CLIENT_JOINING &&
+           (why->code == HOOP_ERR_SYSTEM || (!why->code && m->options.proxied && m->state != HP_CLIENT_LEFT));
 }
 
 void
@@ -192,7 +204,7 @@ hp_membership_closed(hp_membership *m, const hoop_error *why, uint64_t now)
     m->line = HP_LINE_NONE;
     if (m->state > HP_CLIENT_LEFT || (m->state > HP_CLIENT_JOINING && !m->ring.size))
         return; /* it has failed; or it takes no part in a split, and the server has closed */
-    if (m->state > HP_CLIENT_JOINING && why->code == HOOP_ERR_SYSTEM)
+    if (is_awaited(m, why))
         go_away(m, why, now);
     else if (m->state == HP_CLIENT_GO)
         gone(m);
@@ -284,11 +296,11 @@ is_silent(const hp_dial_result *result)
     return result->error.code == HOOP_ERR_RENDEZVOUS && !result->status && result->error.sys_errno != ECONNREFUSED;
 }
 
-/* A member has dialled in vain. */
+/* A member has dialled in vain. What refuses or closes at a proxy's address says nothing of the server behind it. */
 static void
 stay_away(hp_membership *m, const hp_dial_result *result, uint64_t now)
 {
-    if (m->state == HP_CLIENT_GO && is_silent(result))
+    if (m->state == HP_CLIENT_GO && (is_silent(result) || (m->options.proxied && !result->status)))
         m->away = HP_AWAY;
     else if (m->state == HP_CLIENT_GO)
         gone(m);

@@ -117,10 +117,11 @@ int hp_membership_may_ask(const hp_membership *m); /* whether the server's clock
 void hp_membership_lost(hp_membership *m, const hp_loss *loss);
 void hp_membership_found(hp_membership *m); /* the connection was made again: it is no loss */
 /*
- * is_away: the control connection was reset, not closed. The server gives this member a moment to dial again, and
- * hp_membership_return says with which numbers of operations started and completed: until the member is back, or nobody
- * listens there any more (HP_CLIENT_GONE). A server that does not answer is not gone. Causes, losses and refused calls are
- * sent again when the member is back, because they may have been lost.
+ * is_away: the control connection was reset, or closed where a proxy may have done that. The server gives this member a
+ * moment to dial again, and hp_membership_return says with which numbers of operations started and completed: until the
+ * member is back, or nobody listens there any more (HP_CLIENT_GONE; a proxy's word for that is none). A server that does not
+ * answer is not gone. Causes, losses and refused calls are sent again when the member is back, because they may have been
+ * lost.
  */
 int hp_membership_is_away(const hp_membership *m);
 void hp_membership_return(hp_membership *m, uint64_t started, uint64_t completed,

@@ -480,6 +480,10 @@ hp_roster_broke(hp_roster *r, int rank, uint64_t now)
     r->present -= r->peers[rank] ? 1 : 0;
     r->peers[rank] = NULL;
     r->witnesses[rank].silence = 0;
+    if (r->ring.members[rank].proxied) { /* its OUT may be lost, and no probe shows that it lives */
+        r->in_op_n -= r->witnesses[rank].in_op;
+        r->witnesses[rank].in_op = 0;
+    }
     hp_link_loss_away(&r->losses, rank, now);
     weigh(r, 0, now);
 }
@@ -499,11 +503,21 @@ hp_roster_back(hp_roster *r, int rank, uint64_t completed, uint64_t now)
     out(r, rank, completed, 1, now);
 }
 
+/* Whether a rank that is away may live and compute for long, behind a proxy, where no probe shows it. */
+static int
+may_compute(const hp_roster *r, uint64_t here, uint64_t now)
+{
+    int behind = 0;
+    for (int i = 0; r->losses.away_n && i < r->ring.size; i++)
+        behind |= r->losses.away[i] && r->ring.members[i].proxied;
+    return behind && r->state == HP_ROSTER_RUNNING && now - here < r->op_timeout;
+}
+
 int
-hp_roster_needed(const hp_roster *r, uint64_t now)
+hp_roster_needed(const hp_roster *r, uint64_t here, uint64_t now)
 {
     int ended = r->state == HP_ROSTER_OVER || r->losses.away_n == 0;
-    return r->present > 0 || r->state == HP_ROSTER_LINKING ||
+    return r->present > 0 || r->state == HP_ROSTER_LINKING || may_compute(r, here, now) ||
            (!ended && hp_link_loss_returning(&r->losses, r->witnesses, now));
 }
 
@@ -580,6 +594,6 @@ const hp_member *
 hp_roster_holder(const hp_roster *r, int rank)
 {
     int sound = r->state == HP_ROSTER_LINKING || r->state == HP_ROSTER_RUNNING;
-    int here = sound && rank < r->ring.size && (r->peers[rank] || r->losses.away[rank]);
+    int here = sound && r->present && rank < r->ring.size && (r->peers[rank] || r->losses.away[rank]);
     return here && !r->witnesses[rank].left ? &r->ring.members[rank] : NULL;
 }

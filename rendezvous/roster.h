@@ -82,7 +82,8 @@ void hp_roster_cut_off(hp_roster *roster, int rank);
 void hp_roster_ended(hp_roster *roster, int rank);
 /* The rank is connected again (admission.h), and has completed so many operations. */
 void hp_roster_back(hp_roster *roster, int rank, uint64_t completed, uint64_t now);
-int hp_roster_needed(const hp_roster *roster, uint64_t now); /* a rank is connected, or may come back */
+/* A rank is connected, or may come back. here: when a rank of this job was last connected, perhaps in another ring. */
+int hp_roster_needed(const hp_roster *roster, uint64_t here, uint64_t now);
 void hp_roster_over(hp_roster *roster); /* all ranks have left, or no other is needed: the log says so, once */
 /* 1: the time of those that wait in an operation is up, and the owner fails the ring, since it knows all rings. */
 int hp_roster_tick(hp_roster *roster, uint64_t now);
@@ -97,7 +98,7 @@ void hp_roster_close(hp_roster *roster, const hoop_error *cause, uint64_t now);
 /* Fails the ring by a cause that its owner has found, unless it has failed already. */
 void hp_roster_fail(hp_roster *roster, const hoop_error *cause);
 
-/* The member of this rank while it is connected and the ring has not failed, else NULL. */
+/* The member of this rank while it is in the ring, others are connected, and the ring has not failed, else NULL. */
 const hp_member *hp_roster_holder(const hp_roster *roster, int rank);
 
 #endif

@@ -141,6 +141,7 @@ actor_join(storm *t, actor *a)
 {
     hp_client_options o = {.rank = a->rank, .size = t->n, .agree = "slice=1\n", .parent_rank = -1};
     o.host_id = 100;
+    o.proxied = t->proxied;
     o.pid = (uint32_t)a->rank + 800;
     snprintf(o.host, sizeof(o.host), "node%d", a->rank + 1);
     o.deadline = a->clock + BRINGUP_MS * HP_MS;
@@ -374,8 +375,10 @@ be_leaving(storm *t, actor *a)
         seat_obey(e, a->clock);
         return;
     }
-    if (e->m.state != HP_CLIENT_LEFT)
+    if (e->m.state != HP_CLIENT_LEFT) {
         a->left = a->clock;
+        a->unheard |= e->wire && e->wire->closed; /* and the rank has not seen it */
+    }
     hp_membership_leave(&e->m, a->completed[child]);
     seat_obey(e, a->clock);
     uint64_t waited = a->clock - a->left;

@@ -66,6 +66,7 @@ typedef struct actor {
 typedef struct storm {
     control_sim s;
     int n, resets, freezes, hiccups; /* ranks; which trouble there is */
+    int proxied;                     /* each rank is behind a proxy, which may close its connections */
     int mortal, victim, violent;     /* a rank will die; violent: its connections are reset */
     int hidden;                      /* the server cannot see its death for now */
     uint64_t dies_at, died, calm;    /* calm: for how long there is no trouble, after the death */

@@ -173,10 +173,13 @@ static void
 serve_wire(control_sim *s, wire *w)
 {
     hoop_error error;
-    if (w->server_sees <= s->time) {
+    if (w->server_sees <= s->time && !(w->closed && w->up.first)) {
         w->server_up = 0;
         empty(&w->up);
-        hp_job_broke(&w->conn, s->server_clock);
+        if (w->closed)
+            hp_job_lost(&w->conn, NULL, s->server_clock);
+        else
+            hp_job_broke(&w->conn, s->server_clock);
         return;
     }
     for (frame *f; w->server_up && (f = take(s, &w->up)); free(f)) {
@@ -287,6 +290,18 @@ seat_reset(seat *e)
     empty(&w->down);
 }
 
+void
+seat_shut(seat *e)
+{
+    control_sim *s = e->sim;
+    wire *w = e->wire;
+    if (!w || w->rank_sees != HP_NEVER)
+        return;
+    w->closed = 1;
+    w->rank_sees = s->time + control_random(s, 20) * HP_MS;
+    w->server_sees = s->time + control_random(s, 20) * HP_MS;
+}
+
 static void
 let_go(seat *e, int reset)
 {
@@ -383,8 +398,8 @@ receive(seat *e, uint64_t clock)
     wire *w = e->wire;
     hoop_error error;
     hp_err_clear(&error);
-    int over = w->rank_sees <= s->time;
-    if (over)
+    int over = w->rank_sees <= s->time && !(w->closed && w->down.first);
+    if (over && !w->closed)
         hp_err_sys(&error, HOOP_ERR_SYSTEM, ECONNRESET, "the control connection broke");
     for (frame *f; !over && (f = take(s, &w->down)); free(f)) {
         s->steps++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * control_sim: a job at its server and the memberships of its ranks, over control connections that are simulated: they
- * delay frames, are reset with the loss of what is on its way, and either end may be frozen. Time moves when the test
- * says so, and each process has a clock of its own that stands while it is frozen.
+ * delay frames, are reset with the loss of what is on its way, or closed by a proxy, and either end may be frozen. Time
+ * moves when the test says so, and each process has a clock of its own that stands while it is frozen.
  */
 #ifndef T_CONTROL_SIM_H
 #define T_CONTROL_SIM_H
@@ -30,7 +30,8 @@ typedef struct wire {
     hp_job_conn conn; /* first */
     struct wire *next;
     int rank_up, server_up;          /* each end has it open */
-    uint64_t rank_sees, server_sees; /* when that end sees a reset; HP_NEVER: there was none */
+    uint64_t rank_sees, server_sees; /* when that end sees a reset, or what a proxy does; HP_NEVER: there was none */
+    int closed;                      /* a proxy has closed it in order, instead of that */
     way up, down;                    /* to the server, from it */
 } wire;
 
@@ -84,6 +85,8 @@ void seat_turn(seat *e, uint64_t clock);
 void seat_close(seat *e, int reset);
 /* The connection is reset: each end sees it after a while of its own, the server perhaps never. */
 void seat_reset(seat *e);
+/* A proxy closes it in order: what is on its way arrives, what is sent later does not. */
+void seat_shut(seat *e);
 /* After a call of the owner: does what the membership wants. */
 void seat_obey(seat *e, uint64_t clock);
 

@@ -407,6 +407,59 @@ test_link_losses(void)
     sim_close(&s);
 }
 
+/* Ranks behind proxies, with a time-out of a minute. */
+static void
+start_behind(int n)
+{
+    sim_open(&s);
+    for (int i = 0; i < n; i++) {
+        hp_join join = sim_join_of(i, n, 1);
+        join.member.proxied = 1;
+        join.op_timeout = 60 * HP_SEC;
+        sim_join(&s, i, &join);
+    }
+    for (int i = 0; i < n; i++) {
+        sim_say(&s, i, HP_READY, NULL, 0);
+        s.conns[i].ring.members[i].proxied = 1; /* its next JOIN says so again; a roster does not */
+    }
+}
+
+static void
+test_proxies(void)
+{
+    enum { FOUR = 4 };
+    start_behind(FOUR);
+    sim_report(&s, 2, 6, 1, 1);
+    sim_lose(&s, 2);
+    sim_pass(&s, 20000);
+    is_int(0, s.failures, "an orderly close may be that of a proxy: it is no death, even in an operation");
+    sim_return(&s, 2, &s.conns[2], 5);
+    is_int(1, s.conns[2].go, "the rank comes back");
+    sim_lose(&s, 2);
+    sim_report(&s, 1, 6, 1, 2);
+    sim_lost(&s, 1, 2, 0, 6);
+    ok(s.failures == 1 && s.conns[1].cause.rank == 2 && strstr(s.line, "rank 2 (node3, pid 802) vanished"),
+       "if its neighbour sees its end, too, it has died: told at once: %s", s.line);
+    sim_close(&s);
+    start_behind(FOUR);
+    for (int i = 0; i < FOUR; i++)
+        sim_lose(&s, i);
+    sim_pass(&s, 50000);
+    ok(!hp_job_idle(s.job), "all are away, and may compute: their ring is kept for as long as an operation may take");
+    hp_join other = sim_join_of(3, FOUR, 1);
+    other.member.pid = 4711;
+    sim_join(&s, 9, &other);
+    ok(!s.conns[9].causes, "but it is in nobody's way: the job may be started anew");
+    sim_lose(&s, 9);
+    sim_pass(&s, 50000);
+    sim_return(&s, 0, &s.conns[0], 5);
+    is_int(1, s.conns[0].go, "the time counts from the job's last connection");
+    sim_lose(&s, 0);
+    sim_pass(&s, 61000);
+    ok(hp_job_idle(s.job), "then it is forgotten");
+    sim_close(&s);
+}
+
 int
 main(void)
 {
@@ -425,5 +478,6 @@ main(void)
     test_return_last();
     test_probed();
     test_link_losses();
+    test_proxies();
     return tap_failures() != 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * storm: whole jobs in simulated time, whose control connections are reset and whose processes are frozen for up to a minute
- * at any moment: a job in which nobody died ends with "over", and where a rank died, it is named, and no other. A seed that
- * failed is run again, with the lines of the server, by HOOP_TEST_SEED=N; HOOP_TEST_STORMS=N adds random ones.
+ * storm: whole jobs in simulated time, whose control connections are reset, or closed by proxies, and whose processes are
+ * frozen for up to a minute at any moment: a job in which nobody died ends with "over", and where a rank died, it is named,
+ * and no other. A seed that failed is run again, with the lines of the server, by HOOP_TEST_SEED=N; HOOP_TEST_STORMS=N adds
+ * random ones.
  */
 #include "base/clock.h"
 #include "rendezvous/lookout.h"
@@ -36,10 +37,14 @@ trouble_rank(storm *t, actor *a)
     if (t->resets && t->s.time >= t->hiccup_until && storm_roll(t, tender ? 60 : 4000) == 0) {
         if (storm_roll(t, 4) == 0)
             e = &a->world;
-        seat_reset(e);
+        int closes = t->proxied && storm_roll(t, 2);
+        if (closes)
+            seat_shut(e);
+        else
+            seat_reset(e);
         if (t->s.log)
-            diag("%.3f the connection of rank %d to %s is reset, at %d", (double)t->s.time / 1e9, a->rank,
-                 e == &a->world ? "its world" : "its part", (int)a->at);
+            diag("%.3f the connection of rank %d to %s is %s, at %d", (double)t->s.time / 1e9, a->rank,
+                 e == &a->world ? "its world" : "its part", closes ? "closed" : "reset", (int)a->at);
         t->last_trouble = t->s.time;
     }
     if (t->freezes && !t->server_only && t->frost_ms && !a->frozen && storm_roll(t, tender ? 4000 : 12000) == 0) {
@@ -98,7 +103,8 @@ probe(storm *t)
     int n = hp_absence_list(t->s.job, who, RANKS);
     for (int i = 0; i < n; i++) {
         hp_member copy = *who[i];
-        hp_job_probed(t->s.job, &copy, t->actors[copy.pid - 800].at == AT_END, t->s.server_clock);
+        if (!copy.proxied)
+            hp_job_probed(t->s.job, &copy, t->actors[copy.pid - 800].at == AT_END, t->s.server_clock);
         n = i + 1 < n ? hp_absence_list(t->s.job, who, RANKS) : n;
     }
 }
@@ -126,14 +132,15 @@ static void
 write_play(storm *t)
 {
     t->scenes_n = 3 + (int)storm_roll(t, 4);
-    int open = 0, alone = 0; /* alone: a rank is left out of the part, and waits meanwhile */
+    int open = 0, alone = 0;                /* alone: a rank is left out of the part, and waits meanwhile */
+    int splits = !t->proxied || !t->mortal; /* a death behind a proxy shows in the operations of its ring alone */
     for (int i = 0; i < t->scenes_n; i++) {
         scene *now = &t->scenes[i];
         uint64_t what = storm_roll(t, 8);
         *now = (scene){
             .kind = open ? SCENE_CHILD_OPS : SCENE_OPS, .ops = 1 + (int)storm_roll(t, 30), .late = -1, .outsider = -1};
         now->pause_ms = storm_roll(t, 2) ? 300 : 40;
-        if (what < 3 && !open) {
+        if (what < 3 && !open && splits) {
             now->kind = SCENE_SPLIT;
             now->outsider = storm_roll(t, 2) ? (int)storm_roll(t, (uint64_t)t->n) : -1;
             open = 1;
@@ -164,7 +171,8 @@ open_storm(storm *t, uint64_t seed, int log)
     t->s.slow = 1 + (int)storm_roll(t, 40);
     t->s.queue = storm_roll(t, 2) ? 16 << 10 : 200;
     t->frost_ms = FROST_MS;
-    t->server_only = storm_roll(t, 3) == 0;
+    t->proxied = seed % 3 == 0;
+    t->server_only = storm_roll(t, 3) == 0 || t->proxied; /* a proxy does not tell whether a silent rank lives */
     t->limit_ms = t->server_only ? SHORT_LIMIT_MS : LIMIT_MS;
     t->late_ms = t->server_only ? LESS_LATE_MS : LATE_MS;
     t->resets = storm_roll(t, 4) != 0;
@@ -212,7 +220,7 @@ check_end(storm *t)
 {
     int excused = 0;
     t->s.server_frozen = 0;
-    for (int i = 0; i < 2000 && !hp_job_idle(t->s.job); i++) {
+    for (int i = 0; i < 8000 && !hp_job_idle(t->s.job); i++) {
         t->s.time += 5 * STEP_MS * HP_MS;
         control_serve(&t->s, 5 * STEP_MS * HP_MS);
     }

@@ -2,13 +2,15 @@
 /*
  * proxied: jobs whose server, or whose ranks, are behind proxies that come up before their targets. However such a proxy
  * treats connections until then, start and split wait for it, and each rank says in one line what it meets. A wrong
- * secret looks the same, so it gets the line too, and an error that names both at the end of its time.
+ * secret looks the same, so it gets the line too, and an error that names both at the end of its time. Later a proxy may
+ * close the ways of all ranks to the server in order, and the job does not notice.
  */
 #include "hoop.h"
 #include "t/tap/tap.h"
 #include "t/tools/party.h"
 #include "t/tools/proxy.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,6 +134,126 @@ nothing_there(void)
         diag("rank %d: %s", rank, p.guest[rank].note);
 }
 
+/* The way to the server leads through a door, and the rank says that it is behind a proxy. */
+static hoop_result
+create_behind(int rank, hoop_comm **comm)
+{
+    char address[32];
+    snprintf(address, sizeof(address), "127.0.0.1:%d", atomic_load(&doors->door[rank].port));
+    setenv("HOOP_RENDEZVOUS", address, 1);
+    setenv("HOOP_ADVERTISE", "127.0.0.1", 1);
+    return hoop_comm_create(comm, NULL);
+}
+
+/* All ways to the server are closed while all compute, then while all but rank 0 are in an operation, then in a split. */
+static int
+rides(int rank, int size, void *arg)
+{
+    hoop_comm *comm = NULL, *part = NULL;
+    hoop_error e = {.size = sizeof(e)};
+    int32_t one = 1, sum[3] = {0};
+    (void)arg;
+    hoop_result result = create_behind(rank, &comm);
+    if (result == HOOP_SUCCESS)
+        result = hoop_allreduce(&one, &sum[0], 1, HOOP_INT32, HOOP_SUM, comm);
+    if (rank == 0)
+        proxy_close_all(doors);
+    party_nap(rank == 0 ? 2 : 1);
+    if (rank == 0)
+        proxy_close_all(doors);
+    party_nap(rank == 0 ? 1 : 0);
+    if (result == HOOP_SUCCESS)
+        result = hoop_allreduce(&one, &sum[1], 1, HOOP_INT32, HOOP_SUM, comm);
+    if (rank == 0)
+        proxy_close_all(doors);
+    if (result == HOOP_SUCCESS)
+        result = hoop_comm_split(comm, 0, rank, &part);
+    if (result == HOOP_SUCCESS)
+        result = hoop_allreduce(&one, &sum[2], 1, HOOP_INT32, HOOP_SUM, part);
+    hoop_comm_error(comm, &e);
+    party_note("%d, %d %d %d: %.300s", (int)result, (int)sum[0], (int)sum[1], (int)sum[2], e.text);
+    hoop_comm_destroy(part);
+    hoop_comm_destroy(comm);
+    return !(result == HOOP_SUCCESS && sum[0] == size && sum[1] == size && sum[2] == size);
+}
+
+enum { VICTIM = 3 };
+
+/* Rank 3 is killed after that, and the others wait for it. */
+static int
+is_bereaved(int rank, int size, void *arg)
+{
+    hoop_comm *comm = NULL;
+    hoop_error e = {.size = sizeof(e)};
+    int32_t one = 1, sum;
+    (void)size, (void)arg;
+    hoop_result result = create_behind(rank, &comm);
+    if (result == HOOP_SUCCESS)
+        result = hoop_barrier(comm);
+    if (rank == 0)
+        proxy_close_all(doors);
+    party_nap(rank == VICTIM ? 2 : 0);
+    if (rank == VICTIM)
+        raise(SIGKILL);
+    if (result == HOOP_SUCCESS)
+        result = hoop_allreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm);
+    hoop_comm_error(comm, &e);
+    party_note("%d %.300s", (int)result, e.text);
+    hoop_comm_destroy(comm);
+    return !(result == HOOP_ERR_PEER_LOST && e.rank == VICTIM && strstr(e.text, "rank 3 ("));
+}
+
+/* The server ends, and its proxy closes what comes then. */
+static int
+outlives(int rank, int size, void *arg)
+{
+    hoop_comm *comm = NULL;
+    int32_t one = 1, sum = 0;
+    (void)arg;
+    hoop_result result = create_behind(rank, &comm);
+    if (result == HOOP_SUCCESS)
+        result = hoop_barrier(comm);
+    if (rank == 0)
+        kill(p.server, SIGKILL);
+    party_nap(1);
+    if (result == HOOP_SUCCESS)
+        result = hoop_allreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm);
+    party_note("%d, %d", (int)result, (int)sum);
+    hoop_comm_destroy(comm);
+    return !(result == HOOP_SUCCESS && sum == size);
+}
+
+/* Whether all ranks have left both rings, as the server says; shows: what it says, too. */
+static int
+all_have_left(int shows)
+{
+    char line[512];
+    int found = 0;
+    FILE *f = fopen(p.log, "r");
+    for (; f && fgets(line, sizeof(line), f); found += strstr(line, "over: all 5 ranks left") != NULL)
+        if (shows)
+            diag("%.*s", (int)strcspn(line, "\n"), line);
+    if (f)
+        fclose(f);
+    return found == 2;
+}
+
+static void
+closed_later(void)
+{
+    for (int rank = 0; rank < RANKS; rank++)
+        atomic_store(&doors->door[rank].target, atoi(strrchr(p.address, ':') + 1));
+    party_expect(&p, RANKS, rides, NULL, 60, "the ways to the server are closed in order: the job goes on");
+    for (tap_wait w = {0}; !all_have_left(0) && tap_waits(&w);)
+        party_nap(0.01);
+    ok(all_have_left(1), "the server has heard of all, to the end");
+    is_int(1, party_run(&p, RANKS, is_bereaved, NULL, 60), "of a rank that is killed all others hear by name");
+    for (int rank = 0; rank < RANKS; rank++)
+        diag("rank %d: %s", rank, p.guest[rank].note);
+    party_expect(&p, RANKS, outlives, NULL, 60, "the server ends: the job goes on, and all leave");
+    diag("after %.1f s", p.guest[0].seconds);
+}
+
 static void
 play(int scene)
 {
@@ -140,8 +262,10 @@ play(int scene)
     setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "60000", 1);
     if (scene < 2)
         late_targets(scene);
-    else
+    else if (scene == 2)
         nothing_there();
+    else
+        closed_later();
     party_close(&p);
     proxy_close(doors);
 }
@@ -151,6 +275,6 @@ main(void)
 {
     tap_limit(300);
     plan_lazy();
-    tap_scenes(3, play);
+    tap_scenes(4, play);
     return 0;
 }

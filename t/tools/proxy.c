@@ -309,7 +309,7 @@ run(proxy *x, const int listeners[PROXY_DOORS])
         wait_a_little(listeners, now);
         for (int i = 0; i < CONNECTIONS; i++)
             if (all[i] && atomic_load(&x->drop))
-                drop(i, 1);
+                drop(i, atomic_load(&x->drop) == 1);
             else if (all[i] && !atomic_load(&all[i]->door->stalled))
                 serve(i, now);
         serve_lost(atomic_load(&x->drop));
@@ -360,6 +360,20 @@ proxy_open(void)
     return x;
 }
 
+static void
+drop_all(proxy *x, int how)
+{
+    atomic_store(&x->drop, how);
+    while (atomic_load(&x->drop))
+        usleep(500);
+}
+
+void
+proxy_close_all(proxy *x)
+{
+    drop_all(x, 2);
+}
+
 void
 proxy_reset(proxy *x)
 {
@@ -371,9 +385,7 @@ proxy_reset(proxy *x)
         atomic_store(&door->segment, 0);
         atomic_store(&door->rate, 0);
     }
-    atomic_store(&x->drop, 1);
-    while (atomic_load(&x->drop))
-        usleep(500);
+    drop_all(x, 1);
     for (int d = 0; d < PROXY_DOORS; d++) {
         proxy_door *door = &x->door[d];
         atomic_store(&door->turned_away, 0);

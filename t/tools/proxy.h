@@ -49,7 +49,7 @@ typedef struct proxy_door {
 
 typedef struct proxy {
     pid_t pid;
-    atomic_int drop; /* 1: the proxy closes all connections, then sets it to 0 */
+    atomic_int drop; /* 1: the proxy resets all connections, 2: closes them in order; then it sets it to 0 */
     proxy_door door[PROXY_DOORS];
 } proxy;
 
@@ -58,6 +58,9 @@ void proxy_close(proxy *x);
 
 /* Forgets connections, counts and acts of all doors; the doors stay where they are. */
 void proxy_reset(proxy *x);
+
+/* All connections get an end of file, as from a proxy that closes idle ones, or ends. Returns when that is done. */
+void proxy_close_all(proxy *x);
 
 /* The door turns away who comes within so many seconds from now; 0 or less: nobody. */
 void proxy_shut_for(proxy_door *door, proxy_shut how, double seconds);

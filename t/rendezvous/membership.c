@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * membership: what a rank takes from a control connection that is closed in order. Without a proxy it is the end of the
+ * server; with one it is none, and neither is a proxy that refuses or closes while the rank dials again.
+ */
+#include "rendezvous/membership.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "t/tap/tap.h"
+
+#include <errno.h>
+
+static const uint64_t NOW = 1000 * HP_SEC;
+
+static int
+send_nothing(void *arg, hp_frame_type type, const void *payload, size_t n)
+{
+    (void)arg, (void)type, (void)payload, (void)n;
+    return 1;
+}
+
+static size_t
+queue_nothing(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+/* Of a ring of two that is up, or being linked, whose connection is then closed in order. */
+static hp_membership
+closed(int proxied, hp_client_state state)
+{
+    static const hp_outlet outlet = {.send = send_nothing, .queued = queue_nothing};
+    const hp_client_options options = {.size = 2, .proxied = proxied, .deadline = NOW + 60 * HP_SEC};
+    hp_membership m;
+    hoop_error orderly;
+    hp_err_clear(&orderly);
+    hp_membership_open(&m, &options, &outlet, NOW);
+    m.state = state;
+    m.line = HP_LINE_UP;
+    m.ring.size = 2;
+    if (state == HP_CLIENT_LEFT) {
+        m.state = HP_CLIENT_GO;
+        hp_membership_leave(&m, 1);
+    }
+    hp_membership_closed(&m, &orderly, NOW);
+    return m;
+}
+
+/* It dials, in vain. Returns whether it is still away, as it was before. */
+static int
+dials(hp_membership *m, hoop_result code, int number)
+{
+    hp_dial_result result = {.fd = -1};
+    uint64_t deadline;
+    hp_err_set(&result.error, code, "nobody");
+    result.error.sys_errno = number;
+    hp_membership_return(m, 1, 1, NOW);
+    if (!hp_membership_wants_dial(m, NOW))
+        return 0;
+    hp_membership_dial(m, NOW, &deadline);
+    hp_membership_dialled(m, &result, NOW + HP_RETURN_MS * HP_MS);
+    return m->state == HP_CLIENT_GO && hp_membership_is_away(m);
+}
+
+int
+main(void)
+{
+    tap_limit(60);
+    plan_lazy();
+    hp_membership m = closed(0, HP_CLIENT_GO);
+    is_int(HP_CLIENT_GONE, m.state, "an orderly close is the end of the server");
+    m = closed(1, HP_CLIENT_GO);
+    ok(hp_membership_is_away(&m) && !hp_membership_has_server(&m, NOW), "behind a proxy the rank is away");
+    ok(dials(&m, HOOP_ERR_AUTH, 0), "and stays so while the proxy closes");
+    ok(dials(&m, HOOP_ERR_RENDEZVOUS, ECONNREFUSED), "or refuses");
+    ok(dials(&m, HOOP_ERR_RENDEZVOUS, 0), "or says nothing");
+    hp_membership_leave(&m, 1);
+    ok(!hp_membership_is_leaving(&m), "it leaves without a word");
+    m = closed(1, HP_CLIENT_READY);
+    ok(m.state == HP_CLIENT_READY && hp_membership_wants_dial(&m, NOW), "while the ring is linked it dials at once");
+    m = closed(0, HP_CLIENT_READY);
+    is_int(HP_CLIENT_FAILED, m.state, "without a proxy that fails");
+    m = closed(1, HP_CLIENT_LEFT);
+    ok(!hp_membership_is_leaving(&m), "after LEAVE the close is the server's answer");
+    return tap_failures() != 0;
+}

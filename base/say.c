@@ -72,6 +72,17 @@ hp_say_operation(uint64_t sequence, const hp_call *call)
 }
 
 hp_noun
+hp_say_others(int others, int go_on)
+{
+    hp_noun then = {""};
+    if (others > 0 && go_on)
+        snprintf(then.text, HP_NOUN, "; %d other%s", others, others == 1 ? " goes on" : "s go on");
+    else if (others > 0)
+        snprintf(then.text, HP_NOUN, "; stopping %d other%s", others, others == 1 ? "" : "s");
+    return then;
+}
+
+hp_noun
 hp_say_title(const char *label, const char *name)
 {
     hp_noun noun;

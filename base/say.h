@@ -60,6 +60,9 @@ hp_noun hp_say_operation(uint64_t sequence, const hp_call *call); /* as hp_call_
 /* How lines about a ring begin: its label, 'job 4f21c0de split 0 colour 1 "dp"'; name empty: the label alone. */
 hp_noun hp_say_title(const char *label, const char *name);
 
+/* What becomes of the others, as the end of such a sentence: "; stopping 7 others", "; 1 other goes on"; "": there is none. */
+hp_noun hp_say_others(int others, int go_on);
+
 /* A ring in a sentence: "the whole job", "split 1 colour 0" or "epoch 1"; one that has a name by that, in quotes. */
 hp_noun hp_say_ring(const char *label, const char *name);
 

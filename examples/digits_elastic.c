@@ -69,7 +69,7 @@ catch_up(trainer *t)
     return HOOP_SUCCESS;
 }
 
-/* The ring has failed. Returns when one of the ranks that are left is whole, and all are at one step. */
+/* The ring has failed. Returns when a ring of the ranks that are left is up, and all are at one step. */
 static void
 go_on(trainer *t)
 {
@@ -160,8 +160,8 @@ main(int argc, char **argv)
     course_join(c, "digits_elastic", "As digits; when ranks are lost, those that are left go on.\n", argc, argv);
     course_share(c);
     prepare(&t);
-    if (hoop_barrier(c->comm) !=
-        HOOP_SUCCESS) /* all ranks are ready: those that are left when one is lost go on from here */
+    /* All ranks are ready: from here on those that are left when one is lost go on. */
+    if (hoop_barrier(c->comm) != HOOP_SUCCESS)
         go_on(&t);
     course_title(c, t.net.parameters.count);
     train(&t);

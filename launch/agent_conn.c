@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/say.h"
 #include "launch/spawn.h"
 #include "launch/xalloc.h"
 
@@ -392,8 +393,7 @@ hp_agent_conn_report_end(const hp_agent_conn *c, hp_output *output, int running,
         hp_diag(output, "%s: hoop-launch not found (`%s` %s); install hoop there, or name its folder with --prefix DIR",
                 host, c->command, how);
     else if (running >= 0)
-        hp_diag(output, go_on ? "%s is lost: `%s` %s; %d ranks go on" : "%s is lost: `%s` %s; stopping %d ranks", host,
-                c->command, how, running);
+        hp_diag(output, "%s is lost: `%s` %s%s", host, c->command, how, hp_say_others(running, go_on).text);
     else
         hp_diag(output, "cannot start on %s: `%s` %s; to find the cause, run `%s` yourself", host, c->command, how,
                 hand);

@@ -362,9 +362,14 @@ hp_hosts_of(const hp_hosts *hosts, int rank)
 hp_process
 hp_hosts_process(const hp_hosts *hosts, int rank, uint32_t pid)
 {
-    const hp_rank_process *p = rank >= 0 && rank < hosts->mapping->ranks.size ? &hosts->process[rank] : NULL;
-    int known = p && p->pid == pid && hp_loop_now(hosts->loop) < p->told + PROCESS_WORD;
-    return known ? p->state : HP_PROCESS_UNKNOWN;
+    int size = hosts->mapping->ranks.size, found = -1;
+    if (rank >= 0 && rank < size && hosts->process[rank].pid == pid)
+        found = rank;
+    for (int i = 0; found != rank && i < size; i++) /* a ring that was shrunk has other numbers */
+        if (hosts->process[i].pid == pid)
+            found = found < 0 ? i : size; /* of two hosts: it may be either */
+    const hp_rank_process *p = found >= 0 && found < size ? &hosts->process[found] : NULL;
+    return p && hp_loop_now(hosts->loop) < p->told + PROCESS_WORD ? p->state : HP_PROCESS_UNKNOWN;
 }
 
 void

@@ -2,6 +2,7 @@
 /* rank_exit: see rank_exit.h. Only hp_failure_report writes anything. */
 #include "launch/rank_exit.h"
 
+#include "base/say.h"
 #include "launch/xalloc.h"
 
 #include <limits.h>
@@ -48,7 +49,7 @@ hp_rank_exit_sentence(const hp_rank_exit *e, int others, int go_on)
 {
     static const char *const why[] = {"", ", because its host or its control group was out of memory,",
                                       ", because it has used its processor time (ulimit -t),"};
-    char how[160], then[40] = "";
+    char how[160];
     const char *name = "no common one";
     int number = WTERMSIG(e->status);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -59,12 +60,9 @@ hp_rank_exit_sentence(const hp_rank_exit *e, int others, int go_on)
                  WCOREDUMP(e->status) ? ", core dumped," : "", why[e->cause]);
     else
         snprintf(how, sizeof(how), "exited with status %d", WEXITSTATUS(e->status));
-    if (others > 0 && go_on)
-        snprintf(then, sizeof(then), "; %d other%s", others, others == 1 ? " goes on" : "s go on");
-    else if (others > 0)
-        snprintf(then, sizeof(then), "; stopping %d other%s", others, others == 1 ? "" : "s");
     return hp_xasprintf("rank %d (%s, pid %d, %s) %s after %llu.%llu s%s", e->rank, e->host, e->pid, e->program, how,
-                        (unsigned long long)e->ms / 1000, (unsigned long long)e->ms / 100 % 10, then);
+                        (unsigned long long)e->ms / 1000, (unsigned long long)e->ms / 100 % 10,
+                        hp_say_others(others, go_on).text);
 }
 
 /* --- why --- */
@@ -149,14 +147,16 @@ hp_exit_cause_of(hp_exit_watch *watch, int status)
 void
 hp_failure_open(hp_failure *failure, int size)
 {
-    *failure = (hp_failure){.size = size, .first.rank = -1, .ring_rank = -1};
+    *failure = (hp_failure){.size = size, .spare = -1, .first.rank = -1, .ring_rank = -1};
     failure->rank = hp_xcalloc((size_t)size, sizeof(*failure->rank));
+    for (int rank = 0; rank < size; rank++)
+        failure->rank[rank].running = 1;
 }
 
 void
-hp_failure_started(hp_failure *failure, int rank)
+hp_failure_started(hp_failure *failure, int rank, int pid)
 {
-    failure->rank[rank].running = 1;
+    failure->rank[rank].end.pid = pid;
 }
 
 void
@@ -169,6 +169,16 @@ hp_failure_stderr(hp_failure *failure, int rank, const uint8_t *bytes, size_t n,
     if (size > TAIL_BYTES)
         hp_buffer_drop(tail, size - TAIL_BYTES);
     failure->rank[rank].shown = shown;
+}
+
+/* Whether this is about a rank without which the others go on. A split numbers its ranks in its own way. */
+static int
+is_got_over(const hp_failure *failure, const char *split, int about, uint32_t pid)
+{
+    for (int rank = 0; rank < failure->size; rank++)
+        if (failure->rank[rank].spared && (split ? pid && (uint32_t)failure->rank[rank].end.pid == pid : rank == about))
+            return 1;
+    return 0;
 }
 
 static void
@@ -189,12 +199,10 @@ hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended)
     failure->rank[ended->rank].running = 0;
     failure->running--;
     failure->rank[ended->rank].end = *ended;
-    if (ended->status != 0 && hp_failure_spare(failure, 1)) {
-        failure->rank[ended->rank].spared = 1;
-        if (failure->ring && failure->ring_pid == (uint32_t)ended->pid)
-            forget_ring(failure);
+    failure->rank[ended->rank].spared = ended->status != 0;
+    if (ended->status != 0 && hp_failure_spare(failure, 1))
         return HP_FAILURE_SPARED;
-    }
+    failure->rank[ended->rank].spared = 0;
     if (ended->status == 0 || failure->reported)
         return HP_FAILURE_NONE;
     if (is_first || hp_rank_exit_precedes(ended->status, failure->first.status))
@@ -208,6 +216,7 @@ hp_failure_lost(hp_failure *failure, int first, int count)
     int lost = 0;
     for (int rank = first; rank < first + count; rank++) {
         lost += failure->rank[rank].running;
+        failure->rank[rank].spared |= failure->rank[rank].running;
         failure->rank[rank].running = 0;
     }
     failure->running -= lost;
@@ -218,9 +227,12 @@ int
 hp_failure_spare(hp_failure *failure, int lost)
 {
     int spared = failure->first.rank < 0 && lost <= failure->spare;
-    if (spared)
-        failure->spare -= lost;
-    return spared;
+    if (!spared)
+        return 0;
+    failure->spare -= lost;
+    if (failure->ring && is_got_over(failure, failure->split, failure->ring_rank, failure->ring_pid))
+        forget_ring(failure);
+    return 1;
 }
 
 /* --- why the ring failed --- */
@@ -238,9 +250,8 @@ hp_failure_ring_failed(hp_failure *failure, const char *split, const hoop_error 
     int is_shared = !split && failure->ring && strcmp(failure->ring, cause->text) == 0;
     if (failure->ring && !is_shared && (failure->ring_judged || may_follow(cause)))
         return;
-    for (int rank = 0; rank < failure->size && pid; rank++)
-        if (failure->rank[rank].spared && (uint32_t)failure->rank[rank].end.pid == pid)
-            return;
+    if (is_got_over(failure, split, cause->rank, pid))
+        return;
     forget_ring(failure);
     failure->ring = hp_xstrdup(cause->text);
     failure->split = split ? hp_xstrdup(split) : NULL;

@@ -50,7 +50,7 @@ uint64_t hp_exit_oom_kills(const char *groups, const char *root);
 
 typedef struct hp_failure_rank {
     int running;
-    int spared;       /* it has failed, and the others went on */
+    int spared;       /* it has failed, or its host is lost, and the others go on */
     hp_rank_exit end; /* .status 0: it has not failed */
     uint64_t shown;   /* hp_output_shown after its last standard error */
     hp_buffer tail;   /* the end of its standard error */
@@ -59,7 +59,7 @@ typedef struct hp_failure_rank {
 typedef struct hp_failure {
     hp_failure_rank *rank; /* by rank */
     int size, running;
-    int spare;          /* so many ranks may fail, and the others go on (--elastic) */
+    int spare;          /* so many ranks may fail, and the others go on (--elastic); -1: none may */
     hp_rank_exit first; /* of the rank that failed first; .rank is -1: none has */
     char *ring;         /* why the ring failed, in the rendezvous server's words; NULL: it has not */
     char *split;        /* which ring: 'split 1 colour 0 "dp"', whose ranks have other numbers; NULL: the job's */
@@ -72,7 +72,7 @@ typedef struct hp_failure {
 } hp_failure;
 
 void hp_failure_open(hp_failure *failure, int size);
-void hp_failure_started(hp_failure *failure, int rank);
+void hp_failure_started(hp_failure *failure, int rank, int pid); /* its process */
 
 /* Bytes of a rank's standard error. shown: hp_output_shown after them. */
 void hp_failure_stderr(hp_failure *failure, int rank, const uint8_t *bytes, size_t n, uint64_t shown);
@@ -94,10 +94,10 @@ typedef enum hp_failure_word {
 
 hp_failure_word hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended);
 
-/* The host of these ranks is lost: how many of them ran. Nothing more is heard of them. */
+/* The host of these ranks is lost: how many of them had not ended. Nothing more is heard of them. */
 int hp_failure_lost(hp_failure *failure, int first, int count);
 
-/* 1: the others go on without `lost` ranks. 0: too many have failed, or the job has. */
+/* 1: the others go on without `lost` ranks, those of lost hosts. 0: too many have failed, or the job has. */
 int hp_failure_spare(hp_failure *failure, int lost);
 
 /*

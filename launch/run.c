@@ -149,7 +149,7 @@ rank_exited(void *arg, hp_host *host, const hp_rank_exit *end)
         free(sentence);
     }
     /* If the run is stopped after it, what the other ranks say about it would only hide the cause. */
-    if (ended.status == 0 || word == HP_FAILURE_SPARED)
+    if (ended.status == 0 || (word == HP_FAILURE_SPARED && run->phase != STOPPING))
         hp_job_server_rank_exited(&run->server, ended.rank, host->name);
     if (word == HP_FAILURE_FIRST && run->phase != STOPPING)
         hp_timer_set(run->failure_delay, run->failure.running > 0 ? FAILURE_DELAY : 0);
@@ -358,7 +358,7 @@ static void
 rank_started(void *arg, hp_host *host, int rank, unsigned pid)
 {
     hp_run *run = arg;
-    hp_failure_started(&run->failure, rank);
+    hp_failure_started(&run->failure, rank, (int)pid);
     hp_output_keep(run->output);
     if (run->options->verbose)
         hp_diag(run->output, "rank %d runs on %s, pid %u", rank, host->name, pid);
@@ -378,6 +378,9 @@ agent_over(void *arg, hp_host *host)
         if (!go_on)
             stop(run, 1, GRACE);
     }
+    for (int rank = host->first; !host->done && run->phase == RUNNING && rank < host->first + host->count; rank++)
+        if (!run->hosts.process[rank].ended)
+            hp_job_server_rank_exited(&run->server, rank, host->name);
     start_agents(run);
     if (run->hosts.over == run->hosts.started)
         report_failure(run);

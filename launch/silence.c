@@ -123,24 +123,24 @@ is_remote(const hp_host *host)
 static void
 lose(hp_silence *s, const hp_host *first)
 {
-    int away = count_hosts(s->hosts, is_away), remote = count_hosts(s->hosts, is_remote), living = 0, lost = 0;
-    for (int rank = 0; rank < s->hosts->mapping->ranks.size; rank++)
-        living += !s->hosts->process[rank].ended;
+    int away = count_hosts(s->hosts, is_away), remote = count_hosts(s->hosts, is_remote), lost = 0;
+    char ranks[HP_NOUN];
+    list_ranks(s, first, ranks, sizeof(ranks));
     for (int i = 0; i < s->hosts->count; i++)
         if (is_away(&s->hosts->host[i]))
             lost += hp_failure_lost(s->failure, s->hosts->host[i].first, s->hosts->host[i].count);
     int go_on = hp_failure_spare(s->failure, lost);
-    char *list = list_hosts(s->hosts, is_away, away), ranks[HP_NOUN], then[40];
-    snprintf(then, sizeof(then), go_on ? "%d ranks go on" : "stopping %d ranks", go_on ? s->failure->running : living);
+    char *list = list_hosts(s->hosts, is_away, away);
     double seconds = (double)hp_host_silence(first) / (double)HP_SEC;
-    list_ranks(s, first, ranks, sizeof(ranks));
     const char *guess = away == 1        ? "; is it down, or the network to it?"
                         : away == remote ? ", nor has any other host: is the network of this machine cut?"
                                          : "; are they down, or the network to them?";
+    hp_noun then = hp_say_others(s->failure->running, go_on);
+    const char *rest = then.text + (then.text[0] == ';'); /* a question mark stands before it */
     if (away == 1)
-        hp_diag(s->output, "%s (%s) is lost: it has not answered for %.1f s%s %s", list, ranks, seconds, guess, then);
+        hp_diag(s->output, "%s (%s) is lost: it has not answered for %.1f s%s%s", list, ranks, seconds, guess, rest);
     else
-        hp_diag(s->output, "%s are lost: they have not answered for %.1f s%s %s", list, seconds, guess, then);
+        hp_diag(s->output, "%s are lost: they have not answered for %.1f s%s%s", list, seconds, guess, rest);
     free(list);
     for (int i = 0; i < s->hosts->count; i++)
         if (is_away(&s->hosts->host[i]))

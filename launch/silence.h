@@ -20,8 +20,8 @@ typedef struct hp_silence {
     hp_timer *look;          /* while ranks run */
     hp_stall_warning *quiet; /* likewise, by host */
     int reported;
-    void (*gave_up)(
-        void *arg); /* the time to answer is over, or too many ranks are lost; their hosts have been named */
+    /* The time to answer is over, or too many ranks are lost; their hosts have been named. */
+    void (*gave_up)(void *arg);
     void *arg;
 } hp_silence;
 

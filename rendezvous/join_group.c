@@ -336,7 +336,7 @@ hp_join_group_fail_missing(hp_join_group *m, const hp_ended *ended, uint64_t now
         if (m->joined[i].member.rank < 0)
             return;
     hp_err_set(&error, HOOP_ERR_RENDEZVOUS,
-               "%s ended with status 0 before all ranks had joined; does the program call hoop_comm_create on "
+               "%s ended before all ranks had joined; does the program call hoop_comm_create on "
                "every rank?",
                hp_say_rank(ended->rank, ended->host, 0).text);
     error.rank = ended->rank;

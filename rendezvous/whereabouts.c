@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* --- places --- */
 
@@ -102,14 +103,15 @@ add(hp_whereabouts *w, const hp_stay *stay)
     w->n++;
 }
 
-/* A rank whose connections are being made is in hoop. Its process is asked for once, as a rank of the whole job. */
+/* A rank whose connections are being made is in hoop. Its process is asked for once, not for each split. */
 static void
 add_rank(hp_whereabouts *w, const hp_roster *r, int rank, uint64_t now)
 {
     const hp_member *who = &r->ring.members[rank];
     const hp_events *owner = w->job->owner;
     uint64_t heard = r->state == HP_ROSTER_LINKING ? now : r->witnesses[rank].heard;
-    hp_process process = r->world ? owner->process(owner->arg, who) : HP_PROCESS_UNKNOWN;
+    int is_split = strstr(r->label, "split ") != NULL;
+    hp_process process = is_split ? HP_PROCESS_UNKNOWN : owner->process(owner->arg, who);
     add(w, &(hp_stay){.who = who, .since = HP_NEVER, .heard = heard, .process = process});
 }
 

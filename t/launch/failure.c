@@ -102,7 +102,7 @@ start_all(hp_failure *failure, int size)
 {
     hp_failure_open(failure, size);
     for (int i = 0; i < size; i++)
-        hp_failure_started(failure, i);
+        hp_failure_started(failure, i, 800 + i);
     failure->running = size;
 }
 
@@ -216,17 +216,27 @@ check_spare(void)
     hp_failure_ring_failed(&failure, NULL, &lost, 801);
     is_int(HP_FAILURE_SPARED, end(&failure, 1, 9), "three of six may fail: one does");
     ok(failure.first.rank < 0 && failure.running == 5 && !failure.ring, "and is forgotten, with the ring that lost it");
+    hp_failure_ring_failed(&failure, "epoch 1", &lost, 802); /* which is rank 1 there */
+    ok(failure.ring != NULL, "the next ring fails, too");
     is_int(HP_FAILURE_NONE, end(&failure, 0, 0), "one that ends well is not counted");
     is_int(2, hp_failure_lost(&failure, 0, 3) + hp_failure_lost(&failure, 3, 1),
            "a host's ranks are lost, if they ran");
     is_int(0, hp_failure_spare(&failure, 3), "three more are too many");
     is_int(1, hp_failure_spare(&failure, 2), "two are not");
+    ok(!failure.ring, "... and the ring that had lost one of them is forgotten");
     is_int(HP_FAILURE_NONE, end(&failure, 2, 9), "what is lost does not end again");
     hp_failure_ring_failed(&failure, NULL, &lost, 801);
-    ok(!failure.ring, "a ring that has lost a spared rank is no reason, when it is told late");
+    hp_failure_ring_failed(&failure, "epoch 1", &lost, 803);
+    ok(!failure.ring, "a ring that has lost such a rank is no reason, when it is told late");
     is_int(HP_FAILURE_FIRST, end(&failure, 4, 1 << 8), "the next one fails the job");
     is_int(0, hp_failure_spare(&failure, 0), "after that nobody goes on");
     is_int(4, cause_of(&failure).rank, "it is the cause, whatever the ring has lost before");
+    hp_failure_close(&failure);
+    hp_failure_open(&failure, 4); /* their agents have said nothing yet */
+    failure.running = 4;
+    is_int(2, hp_failure_lost(&failure, 2, 2), "ranks whose start was not reported are lost with their host");
+    is_int(0, hp_failure_spare(&failure, 2), "... which ends a job of which none may fail");
+    is_int(0, hp_failure_spare(&failure, 0), "... also a host whose ranks have all ended");
     hp_failure_close(&failure);
 }
 

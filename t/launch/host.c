@@ -307,7 +307,11 @@ check_process(void)
     reports_rank(1, HP_MSG_STOPPED, 1, 77, 0, "");
     ok(hp_hosts_process(&hosts, 1, 77) == HP_PROCESS_RUNS, "its agent says that it runs");
     ok(hp_hosts_process(&hosts, 1, 78) == HP_PROCESS_UNKNOWN, "another process of that rank is not meant");
-    ok(hp_hosts_process(&hosts, 2, 77) == HP_PROCESS_UNKNOWN, "there is no such rank");
+    ok(hp_hosts_process(&hosts, 0, 77) == HP_PROCESS_RUNS && hp_hosts_process(&hosts, 2, 77) == HP_PROCESS_RUNS,
+       "a ring that was shrunk has another number for it");
+    reports_rank(0, HP_MSG_STOPPED, 0, 77, 1, "");
+    ok(hp_hosts_process(&hosts, 2, 77) == HP_PROCESS_UNKNOWN,
+       "... which tells nothing if two hosts have such a process");
     fake_loop_advance(loop, 4 * HP_SEC);
     ok(hp_hosts_process(&hosts, 1, 77) == HP_PROCESS_RUNS, "four seconds later that counts");
     fake_loop_advance(loop, HP_SEC);

@@ -206,7 +206,7 @@ come(sim *s, int g, int rank, int size)
 static void
 test_ended(void)
 {
-    static const char sentence[] = "rank 1 (node2) ended with status 0 before all ranks had joined; does the program "
+    static const char sentence[] = "rank 1 (node2) ended before all ranks had joined; does the program "
                                    "call hoop_comm_create on every rank?";
     sim s;
     sim_open(&s);

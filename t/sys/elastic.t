@@ -91,9 +91,25 @@ start sh -c '"$@" >out 2>err </dev/null; echo $? >status' sh "$hooprun" -v --rsh
 await is_up 3 || bail "no ring: $(tail -n 3 err)"
 kill -KILL "$(cat agent.b)"
 goes_on 2 'a host is lost; the others go on'
-like 'hooprun: b is lost: .*; 2 ranks go on' "$(cat err)" '... and hooprun says so'
-kill -KILL "$(cat agent.a)"
-ends 1 'the last host is lost, too'
+like 'hooprun: b is lost: .*; 2 others go on' "$(cat err)" '... and hooprun says so'
+kill -KILL "$(pid_of 0)"
+ends 137 'a rank on the other host is one too many'
+nok '... and the loss that was got over is not its reason' grep -q 'had failed: rank 2' err
+# One whose agent has only greeted, and is lost before its ranks were reported.
+cat >cut <<'SH'
+#!/bin/sh
+host=$1
+shift
+[ $host = a ] && exec "$@"
+"$@" | dd bs=1 count=22 2>/dev/null
+SH
+chmod +x cut
+timeout 60 "$hooprun" --rsh ./cut -H a:1,b:1 sleep 1 >out 2>err
+is 1 $? 'a host that is lost at once ends a job of which none may fail'
+timeout 60 "$hooprun" --rsh ./cut -H a:1,b:3 --elastic 3 sleep 1 >out 2>err
+is 1 $? '... and three lost ranks are too many where one may fail'
+timeout 60 "$hooprun" --rsh ./cut -H a:1,b:3 --elastic 1 sleep 1 >out 2>err
+is 0 $? '... but not where three may' || diag "$(cat err)"
 
 # Programs that do not shrink end as without the option.
 timeout 60 "$hooprun" -n 3 --elastic 2 sh -c 'exit $((HOOP_RANK ? 3 : 0))' >out 2>err

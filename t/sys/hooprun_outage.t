@@ -95,7 +95,7 @@ far()
 {
     open_hosts
     lost "$1" "netns_$1" 3
-    like "^hooprun: $id-3 \\(rank 2\\) is lost: it has not answered for [0-9.]+ s; is it down, or the network to it\\? stopping 3 ranks\$" \
+    like "^hooprun: $id-3 \\(rank 2\\) is lost: it has not answered for [0-9.]+ s; is it down, or the network to it\\? stopping 2 others\$" \
         "$err" 'the host is named'
     [ "$1" != pull ] || nok 'nobody needs to look' grep -q 'may still run' "$1.err"
 }
@@ -106,7 +106,7 @@ near()
     open_hosts
     from="$netns_exec $id-1"
     lost alone netns_pull 1
-    like "^hooprun: $id-2 and $id-3 are lost: they have not answered for [0-9.]+ s, nor has any other host: is the network of this machine cut\? stopping 3 ranks\$" \
+    like "^hooprun: $id-2 and $id-3 are lost: they have not answered for [0-9.]+ s, nor has any other host: is the network of this machine cut\? stopping 1 other\$" \
         "$err" "both hosts are named, and hooprun's own"
 }
 

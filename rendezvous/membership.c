@@ -253,12 +253,12 @@ meet_other_attempt(hp_membership *m, uint32_t attempt, uint64_t now)
     redial_later(m, now);
 }
 
-static void
-send_count(hp_membership *m, hp_frame_type type, uint64_t completed)
+static int
+send_count(const hp_membership *m, hp_frame_type type, uint64_t completed)
 {
     uint8_t payload[HP_COUNT_BYTES];
     hp_put64(payload, completed);
-    send_frame(m, type, payload, sizeof(payload));
+    return send_frame(m, type, payload, sizeof(payload));
 }
 
 /* The connection is up. A member that waits for GO, or has left, need not await an answer. */
@@ -347,7 +347,7 @@ void
 hp_membership_time(hp_membership *m, uint64_t now)
 {
     int answered = m->line == HP_LINE_UP;
-    hoop_error error;
+    hoop_error error = m->error; /* of an older attempt's server, or none */
     if (now < m->give_up_at)
         return;
     if (!m->late && now > m->give_up_at + GRACE_MS / 2 * HP_MS) { /* it was not run, so it has not read what came */
@@ -357,9 +357,7 @@ hp_membership_time(hp_membership *m, uint64_t now)
     }
     m->give_up_at = HP_NEVER;
     m->line = HP_LINE_NONE;
-    if (m->error.code)
-        error = m->error; /* of an older attempt's server */
-    else
+    if (!error.code)
         hp_registration_too_late(&m->options, answered, &error);
     fail(m, &error);
 }
@@ -379,8 +377,7 @@ int
 hp_membership_wants_probe(const hp_membership *m, uint64_t now)
 {
     uint64_t set = m->options.sock.peer_timeout, away = set ? set : HP_PEER_TIMEOUT_MS * HP_MS;
-    uint64_t limit = away + hp_tcp_silence_deference(away);
-    return m->state < HP_CLIENT_GO && m->silent_since && now >= m->silent_since + limit;
+    return m->state < HP_CLIENT_GO && m->silent_since && now >= m->silent_since + away + hp_tcp_silence_deference(away);
 }
 
 void
@@ -439,9 +436,8 @@ hp_membership_in_op(hp_membership *m, const hp_report *report, uint64_t now)
     if (!m->in_op || now - m->reported > ASLEEP_MS * HP_MS)
         m->last_seen = now;
     m->reported = now;
-    if (m->outlet.queued(m->outlet.arg) > REPORT_QUEUE)
-        return;
-    send_report(m, m->in_op || m->refused ? HP_PROGRESS : HP_IN_OP, report);
+    if (m->outlet.queued(m->outlet.arg) <= REPORT_QUEUE)
+        send_report(m, m->in_op || m->refused ? HP_PROGRESS : HP_IN_OP, report);
 }
 
 void
@@ -460,8 +456,7 @@ hp_membership_started(hp_membership *m, const hp_report *report, uint64_t now)
     m->resend.unstarted.sequence = 0;
     if (m->state != HP_CLIENT_GO || !usable(m))
         return;
-    if (!m->in_op)
-        m->last_seen = now;
+    m->last_seen = m->in_op ? m->last_seen : now;
     m->reported = now;
     send_report(m, HP_IN_OP, report);
 }
@@ -483,10 +478,8 @@ hp_membership_may_ask(const hp_membership *m)
 static void
 pay_out(hp_membership *m)
 {
-    uint8_t payload[HP_COUNT_BYTES];
-    hp_put64(payload, m->owed_out);
     if (m->owes_out && m->state == HP_CLIENT_GO && usable(m))
-        m->owes_out = !send_frame(m, HP_OUT, payload, sizeof(payload));
+        m->owes_out = !send_count(m, HP_OUT, m->owed_out);
 }
 
 void
@@ -586,10 +579,9 @@ hp_membership_name(hp_membership *m, int number, const char *name)
 int
 hp_membership_verdict(const hp_membership *m, hoop_error *error)
 {
-    if (!m->verdict.code)
-        return 0;
-    *error = m->verdict;
-    return 1;
+    if (m->verdict.code)
+        *error = m->verdict;
+    return m->verdict.code != HOOP_SUCCESS;
 }
 
 void

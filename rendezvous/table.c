@@ -321,7 +321,7 @@ print_ring(const hp_whereabouts *where, const hp_roster *r, const hp_table_optio
     view v = look(where, r, now);
     hp_line_sink lines = lines_of(options);
     snprintf(line, sizeof(line), "%s, %s of %s: %s", hp_say_title(r->label, r->name).text,
-             strstr(r->label, "split ") ? "split" : "ring", hp_say_count((uint64_t)r->ring.size, "rank").text,
+             hp_roster_is_whole(r) ? "ring" : "split", hp_say_count((uint64_t)r->ring.size, "rank").text,
              summary(where, &v, text, sizeof(text)));
     int said = hp_columns_say(&lines, line);
     print_ranks(&v, &lines, rows_of(options, said, r->ring.size));

@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* --- places --- */
 
@@ -110,8 +109,7 @@ add_rank(hp_whereabouts *w, const hp_roster *r, int rank, uint64_t now)
     const hp_member *who = &r->ring.members[rank];
     const hp_events *owner = w->job->owner;
     uint64_t heard = r->state == HP_ROSTER_LINKING ? now : r->witnesses[rank].heard;
-    int is_split = strstr(r->label, "split ") != NULL;
-    hp_process process = is_split ? HP_PROCESS_UNKNOWN : owner->process(owner->arg, who);
+    hp_process process = hp_roster_is_whole(r) ? owner->process(owner->arg, who) : HP_PROCESS_UNKNOWN;
     add(w, &(hp_stay){.who = who, .since = HP_NEVER, .heard = heard, .process = process});
 }
 

@@ -149,7 +149,7 @@ hp_cut_off_check(hoop_comm *comm, uint64_t now)
         return;
     c->looked = now;
     hp_link *link = most_silent(comm, now, &longest);
-    check_large_packets(comm, link, now);
+    check_large_packets(comm, longest >= LOOK_MS * HP_MS ? link : NULL, now);
     int lasts = link && longest >= limit + hp_tcp_silence_deference(limit);
     if (c->asked && (!lasts || link->peer != c->peer)) { /* the answer would be about another link, or another outage */
         hp_probe_stop(&c->probe);

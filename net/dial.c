@@ -64,6 +64,7 @@ struct hp_dial {
     uint64_t refused;         /* since when the host refuses all attempts; 0: the last one was not refused */
     uint64_t absent;          /* since when attempts meet no process that has what is dialled; 0: the last one did */
     uint64_t silent;          /* since when no attempt reaches the host; 0: the last one did */
+    int has_asked;            /* an attempt was made */
     uint64_t full;            /* since when the peer has no room for this rank; 0: it has */
     encounter met;
     int closed, closed_most; /* in a row, without a byte; so many, or so many strange answers, are an error, 0: never */
@@ -431,9 +432,10 @@ attempt(hp_dial *dial, uint64_t now)
 {
     hoop_error error;
     hp_err_clear(&error);
+    dial->has_asked = 1;
     dial->fd = hp_sock_connect(&dial->to, dial->from.length ? &dial->from : NULL, &dial->options, &error);
     if (dial->fd < 0) {
-        dial->silent = error.sys_errno == ECONNREFUSED ? 0 : dial->silent;
+        dial->silent = error.sys_errno == ECONNREFUSED ? 0 : dial->silent ? dial->silent : now;
         on_no_socket(dial, &error);
         return;
     }
@@ -487,7 +489,7 @@ hp_dial_new(hp_loop *loop, const hp_addr *to, const hp_addr *from, const hp_sock
         dial->options = *options;
     snprintf(dial->what, sizeof(dial->what), "%s", what);
     snprintf(dial->last, sizeof(dial->last), "there was no time to try");
-    dial->began = dial->next = dial->silent = hp_loop_now(loop);
+    dial->began = dial->next = hp_loop_now(loop);
     dial->deadline = deadline;
     dial->wait = FIRST_WAIT;
     dial->timer = hp_timer_new(loop, on_timer, dial);
@@ -534,6 +536,12 @@ uint64_t
 hp_dial_absent_since(const hp_dial *dial)
 {
     return dial->absent;
+}
+
+int
+hp_dial_has_asked(const hp_dial *dial)
+{
+    return dial->has_asked;
 }
 
 uint64_t

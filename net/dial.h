@@ -56,6 +56,7 @@ int hp_dial_explain(const hp_dial *dial, hoop_error *error);
 uint64_t hp_dial_absent_since(const hp_dial *dial);
 /* Since when the host has answered no attempt, not even with a refusal; 0: it has answered the last one. */
 uint64_t hp_dial_silent_since(const hp_dial *dial);
+int hp_dial_has_asked(const hp_dial *dial); /* an attempt was made; before that nothing is known of the host */
 hp_dial_standing hp_dial_stands(const hp_dial *dial);
 const char *hp_dial_answer(const hp_dial *dial); /* what the address has answered so far, as a phrase */
 void hp_dial_free(hp_dial *dial);                /* ends it without calling fn; NULL is fine */

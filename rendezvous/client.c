@@ -156,7 +156,8 @@ look(hp_client *c, uint64_t now)
     if (c->control)
         hp_membership_silence(m, silence ? now - silence : 0, now);
     else
-        hp_membership_silence(m, c->dial ? hp_dial_silent_since(c->dial) : m->silent_since, now);
+        hp_membership_silence(
+            m, c->dial && hp_dial_has_asked(c->dial) ? hp_dial_silent_since(c->dial) : m->silent_since, now);
     if (!hp_membership_wants_probe(m, now)) {
         hp_probe_stop(&c->probe);
         c->asked = 0;

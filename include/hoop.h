@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hoop.h - ring collectives over TCP: the public face of the library.
- *
- * Ranks join at a rendezvous server, form a ring of persistent TCP connections and reduce arrays round it. Every rank
- * calls the same operations in the same order. Argument order and numbers are NCCL's; an `i` prefix makes a call
- * non-blocking. Every function that can fail returns a hoop_result; hoop_comm_error() returns the error as a sentence.
+ * hoop.h - ring collectives over TCP: the public face of the library. Ranks join at a rendezvous server, form a ring of
+ * persistent TCP connections and reduce arrays round it. Every rank calls the same operations in the same order. Argument
+ * order and numbers are NCCL's; an `i` prefix makes a call non-blocking. Every function that can fail returns a
+ * hoop_result; hoop_comm_error() returns the error as a sentence.
  */
 #ifndef HOOP_H
 #define HOOP_H
@@ -110,7 +109,7 @@ void hoop_config_free(hoop_config *config);
 
 /*
  * A secret for hoop_config_set(config, "secret", text): 64 random hexadecimal digits and a zero, in HOOP_SECRET_TEXT
- * bytes. A smaller `size` is HOOP_ERR_INVALID_ARGUMENT. The program passes it to the other ranks in a way that others
+ * bytes; a smaller `size` is HOOP_ERR_INVALID_ARGUMENT. The program passes it to the other ranks in a way that others
  * cannot read, and makes a new one for each start.
  */
 enum { HOOP_SECRET_TEXT = 65 };
@@ -140,10 +139,9 @@ hoop_result hoop_server_address(const hoop_server *server, char *text, size_t si
 hoop_result hoop_server_stop(hoop_server *server);
 
 /*
- * Membership. hoop_comm_create returns when all ranks have joined and the ring is up, or with an error within
- * bootstrap_timeout_ms. After an error *comm is NULL, and hoop_comm_error(NULL, ...) has the sentence. config NULL: all
- * settings come from the environment and hoop.conf(5). A program that is started alone is a ring of one. The config may
- * be freed afterwards.
+ * hoop_comm_create returns when all ranks have joined and the ring is up, or with an error within bootstrap_timeout_ms.
+ * After an error *comm is NULL, and hoop_comm_error(NULL, ...) has the sentence. config NULL: the environment and
+ * hoop.conf(5) have all settings. A program that is started alone is a ring of one. config may be freed afterwards.
  */
 hoop_result hoop_comm_create(hoop_comm **comm, const hoop_config *config);
 
@@ -190,22 +188,24 @@ hoop_result hoop_comm_set_call_name(hoop_comm *comm, const char *name);
 
 /*
  * All ranks call it. Those of one color form a new communicator, ranked by key, then by old rank. A rank with color < 0
- * takes no part: it gets *newcomm NULL and HOOP_SUCCESS. Other threads may wait on comm meanwhile; splits take turns.
+ * takes no part: *newcomm is NULL. Other threads may wait on comm meanwhile; splits take turns.
  */
 hoop_result hoop_comm_split(hoop_comm *comm, int color, int key, hoop_comm **newcomm);
 
 /*
  * After an error that has ended comm, every rank that is left calls it with comm: these form *newcomm, in the old order.
- * Each is awaited for half of bootstrap_timeout_ms; one that comes later gets HOOP_ERR_STALE_EPOCH. A communicator that
- * has not failed ends by this, on all ranks. comm remains to be destroyed. It needs the rendezvous server.
+ * Each is awaited for half of bootstrap_timeout_ms; a later one gets HOOP_ERR_STALE_EPOCH. A sound communicator ends by
+ * this, on all ranks. comm remains to be destroyed. It needs the rendezvous server.
  */
 hoop_result hoop_comm_shrink(hoop_comm *comm, hoop_comm **newcomm);
-hoop_result hoop_comm_grow(hoop_comm *comm, hoop_comm **newcomm); /* HOOP_ERR_UNSUPPORTED in this version */
-
-uint64_t hoop_comm_epoch(const hoop_comm *comm); /* how many shrinks lie behind it; 0 for NULL */
+/*
+ * All ranks call it. Processes that wait in hoop_comm_create with HOOP_JOIN=1 become the last ranks of *newcomm, and the
+ * others keep their numbers. No process waits: *newcomm is comm. Else comm goes on, and remains to be destroyed.
+ */
+hoop_result hoop_comm_grow(hoop_comm *comm, hoop_comm **newcomm);
+uint64_t hoop_comm_epoch(const hoop_comm *comm); /* how many shrinks and grows lie behind it; 0 for NULL */
 /* In the one that was shrunk to comm, every rank of comm had completed *least operations, and one *most. Else 0, 0. */
 hoop_result hoop_comm_history(const hoop_comm *comm, uint64_t *least, uint64_t *most);
-
 /* Getters; they work on a failed communicator too, and return -1 (completed: 0) for NULL. */
 int hoop_comm_rank(const hoop_comm *comm);
 int hoop_comm_size(const hoop_comm *comm);
@@ -587,9 +587,9 @@ void hoop_interrupt_by(hoop_interrupt_fn *fn, void *arg);
 /*
  * The GPU of this process. hoop_gpu_ordinal tells which GPU hoop uses if no array determines another: that of the
  * thread's current CUDA context, else HOOP_CUDA_DEVICE's as the last hoop_comm_create has read it, else LOCAL_RANK
- * modulo the number of GPUs. It makes no context. Both start CUDA in the process, so fork before them.
- * *ordinal is its CUDA ordinal; after an error it is -1, and hoop_comm_error(NULL, ...) names the missing part.
- * hoop_gpu_describe writes one sentence on GPUs and driver, or on why the process has none, cut off at `size` bytes.
+ * modulo the number of GPUs. It makes no context. *ordinal is its CUDA ordinal; after an error it is -1. Both functions
+ * start CUDA in the process, so fork before them. hoop_gpu_describe writes one sentence on GPUs and driver, or on why
+ * it has none, cut off at `size` bytes.
  */
 hoop_result hoop_gpu_ordinal(int *ordinal);
 hoop_result hoop_gpu_describe(char *text, size_t size);

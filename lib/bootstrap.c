@@ -359,7 +359,7 @@ static hoop_result
 take_rank(hoop_comm *comm, hoop_error *error)
 {
     hp_launcher l;
-    if (hp_config_number(&comm->config, HP_SET_size) > 0)
+    if (hp_config_number(&comm->config, HP_SET_size) > 0 || hp_config_number(&comm->config, HP_SET_join))
         return HOOP_SUCCESS;
     hoop_result result = hp_environment_launcher(&l, &comm->config, error);
     return result == HOOP_SUCCESS && l.name && l.size ? put_place(comm, &l, error) : result;

@@ -18,6 +18,7 @@
 #include "lib/progress.h"
 #include "lib/registry.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static hoop_result
@@ -155,11 +156,12 @@ derive(hoop_comm *comm, const hp_derivation *how, hoop_comm **out, hoop_error *e
     return result;
 }
 
+/* Of all ranks: a split, or a grow. */
 static hoop_result
-split(hoop_comm *comm, int color, int key, hoop_comm **out)
+divide(hoop_comm *comm, hp_derivation how, hoop_comm **out)
 {
-    const hp_derivation how = {.color = color, .key = key, .within = hp_join_limit(comm)};
     hoop_error error;
+    how.within = hp_join_limit(comm);
     comm->splits++; /* every call counts, also one that fails: the n-th calls of all ranks belong together */
     hp_recorder_split(comm, 1);
     if (derive(comm, &how, out, &error) == HOOP_SUCCESS)
@@ -167,35 +169,53 @@ split(hoop_comm *comm, int color, int key, hoop_comm **out)
     /* the other ranks must not wait in a split for a rank whose call has failed; the server knows whether one does */
     hoop_error cause_for_others;
     char me[96];
-    hp_err_set(&cause_for_others, HOOP_ERR_ABORTED, "%s could not take part in the split: %.130s",
-               hp_comm_name(comm, comm->rank, me), error.text);
+    hp_err_set(&cause_for_others, HOOP_ERR_ABORTED, "%s could not take part in the %s: %.130s",
+               hp_comm_name(comm, comm->rank, me), how.grow ? "grow" : "split", error.text);
     hp_progress_refuse(comm, comm->splits, &cause_for_others);
     return hp_entry_fail(comm, &error);
+}
+
+/* One thread after the other. */
+static hoop_result
+divide_in_turn(hoop_comm *comm, hp_derivation how, hoop_comm **out)
+{
+    const char *name = how.grow ? "hoop_comm_grow" : "hoop_comm_split";
+    char why[64];
+    snprintf(why, sizeof(why), out ? "%s cannot be called inside a group" : "%s: newcomm is NULL", name);
+    if (!out)
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT, why);
+    *out = NULL;
+    hoop_result result = hp_entry_check(comm);
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (hp_group_open())
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, why);
+    if (hp_entry_may_wait(comm, name) != HOOP_SUCCESS)
+        return HOOP_ERR_INVALID_USAGE;
+    hp_progress_depart(comm);
+    pthread_mutex_lock(&comm->driver.splitting);
+    result = hp_entry_check(comm);
+    if (result == HOOP_SUCCESS)
+        result = divide(comm, how, out);
+    if (result == HOOP_SUCCESS)
+        hp_recorder_split(comm, 0);
+    pthread_mutex_unlock(&comm->driver.splitting);
+    hp_progress_return(comm);
+    return result;
 }
 
 hoop_result
 hoop_comm_split(hoop_comm *comm, int color, int key, hoop_comm **out)
 {
-    hoop_result result;
-    if (!out)
-        return hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT, "hoop_comm_split: newcomm is NULL");
-    *out = NULL;
-    result = hp_entry_check(comm);
-    if (result != HOOP_SUCCESS)
-        return result;
-    if (hp_group_open())
-        return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_comm_split cannot be called inside a group");
-    if (hp_entry_may_wait(comm, "hoop_comm_split") != HOOP_SUCCESS)
-        return HOOP_ERR_INVALID_USAGE;
-    hp_progress_depart(comm);
-    pthread_mutex_lock(&comm->driver.splitting); /* one thread after the other */
-    result = hp_entry_check(comm);
-    if (result == HOOP_SUCCESS)
-        result = split(comm, color, key, out);
-    if (result == HOOP_SUCCESS)
-        hp_recorder_split(comm, 0);
-    pthread_mutex_unlock(&comm->driver.splitting);
-    hp_progress_return(comm);
+    return divide_in_turn(comm, (hp_derivation){.color = color, .key = key}, out);
+}
+
+hoop_result
+hoop_comm_grow(hoop_comm *comm, hoop_comm **out)
+{
+    hoop_result result = divide_in_turn(comm, (hp_derivation){.grow = 1}, out);
+    if (result == HOOP_SUCCESS && !*out) /* nobody waited */
+        *out = comm;
     return result;
 }
 
@@ -288,18 +308,6 @@ hoop_comm_history(const hoop_comm *comm, uint64_t *least, uint64_t *most)
     *least = comm->least;
     *most = comm->most;
     return HOOP_SUCCESS;
-}
-
-hoop_result
-hoop_comm_grow(hoop_comm *comm, hoop_comm **out)
-{
-    if (out)
-        *out = NULL;
-    hoop_result result = hp_entry_check(comm);
-    return result != HOOP_SUCCESS
-               ? result
-               : hp_entry_refuse(comm, HOOP_ERR_UNSUPPORTED,
-                                 "hoop_comm_grow is not built yet: end the job and start it again with more ranks");
 }
 
 hoop_result

@@ -28,6 +28,8 @@
 #include <unistd.h>
 
 enum { REPORT_MS = 300, UNANSWERED_MS = 5000 };
+#define GROW_WAIT (24 * 3600 * HP_SEC)
+
 enum { OWN_FDS = 6 };    /* a communicator's descriptors besides its links: the loop's, and the way to the server */
 enum { SPARE_FDS = 16 }; /* what it leaves to the next one, besides its ranks' ways to a server in this process */
 
@@ -424,7 +426,7 @@ become_ready(hoop_comm *comm)
 hoop_result
 hp_join_world(hoop_comm *comm, uint64_t deadline, hoop_error *error)
 {
-    hp_client_options options = {.deadline = deadline, .parent_rank = -1, .color = 0};
+    hp_client_options options = {.deadline = deadline, .parent_rank = -1};
     hp_environment environment;
     char text[HP_ADDR_TEXT];
     hoop_result result = hp_environment_find(&environment, &comm->config, comm->loop, options.deadline, error);
@@ -436,6 +438,9 @@ hp_join_world(hoop_comm *comm, uint64_t deadline, hoop_error *error)
     } else {
         options.rank = environment.rank;
         options.size = comm->size = environment.size;
+        options.grow = hp_config_number(&comm->config, HP_SET_join) != 0;
+        if (options.grow) /* whenever the others call hoop_comm_grow */
+            options.deadline = hp_loop_now(comm->loop) + GROW_WAIT;
         options.server = environment.server;
         hp_environment_sock(&comm->sock, &comm->config);
         hp_log(HP_LOG_INFO, "rank %d of %d, rendezvous at %s", environment.rank, environment.size,
@@ -453,16 +458,18 @@ hp_join_world(hoop_comm *comm, uint64_t deadline, hoop_error *error)
 hoop_result
 hp_join_derived(hoop_comm *comm, hoop_comm *parent, const hp_derivation *how, hoop_error *error)
 {
-    hp_client_options options = {
-        .rank = -1, .size = parent->size, .shrink = how->shrink, .color = how->color, .key = how->key};
+    hp_client_options options = {.rank = -1,
+                                 .size = parent->size,
+                                 .shrink = how->shrink,
+                                 .grow = how->grow,
+                                 .color = how->color,
+                                 .key = how->key};
     hoop_result result;
-    if (parent->size == 1) {
-        if (how->color < 0)
-            comm->size = 0;
+    if (parent->size == 1 && !(how->grow && parent->client)) {
         hp_ring ring = {.size = 1, .epoch = parent->epoch + (how->shrink != 0)};
         if (how->shrink)
             ring.least = ring.most = atomic_load(&parent->completed);
-        return how->color < 0 ? HOOP_SUCCESS : take_ring(comm, &ring, error);
+        return how->color < 0 || how->grow ? HOOP_SUCCESS : take_ring(comm, &ring, error);
     }
     options.deadline = hp_loop_now(comm->loop) + how->within;
     result = hp_environment_server(&options.server, &comm->config, comm->loop, options.deadline, error);

@@ -30,6 +30,7 @@ hoop_result hp_join_world(hoop_comm *comm, uint64_t deadline, hoop_error *error)
 
 typedef struct hp_derivation {
     int shrink; /* 1: of the ranks that are left; 0: of those with the same colour, in the order of their keys */
+    int grow;   /* 1: of all ranks, and those that wait; comm->size is 0 afterwards if none does */
     int color, key;
     uint64_t within; /* ns until it has failed */
 } hp_derivation;

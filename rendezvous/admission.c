@@ -83,6 +83,16 @@ hp_admission_lacks(const hp_job_conn *conn, hoop_error *error)
 
 /* --- JOINs --- */
 
+int
+hp_admission_declared(const hp_job_conn *conn, const hp_join *join)
+{
+    int rank = join->parent ? join->parent_rank : join->member.rank;
+    int world = join->parent ? join->parent_size : join->size;
+    return conn->declared_parent == (join->ring ? join->ring : join->parent) &&
+           conn->declared_world == (uint32_t)world &&
+           conn->declared_rank == (rank < 0 ? HP_RANK_UNKNOWN : (uint32_t)rank);
+}
+
 /*
  * Refuses a second process with the number of a rank that is in a ring. The same process may open a second
  * communicator.

@@ -27,6 +27,8 @@ int hp_admission_expects(const hp_job *job);
 /* The connections of one job: three quarters of the server's descriptors, so that other jobs find some. */
 int hp_admission_share(void);
 
+/* Whether a JOIN is what the connection has declared in its handshake. */
+int hp_admission_declared(const hp_job_conn *conn, const hp_join *join);
 /* Whether a JOIN may go to a join group; else the reason, for the rank. */
 hoop_result hp_admission_join(const hp_job *job, const hp_join *join, hoop_error *error);
 

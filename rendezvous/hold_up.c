@@ -65,7 +65,7 @@ print_place(const hp_wait_place *p, const hp_blame *blame, char out[PLACE_TEXT])
     if (hp_wait_place_is_operation(p))
         what = hp_say_operation(blame->sequence, &blame->call);
     else if (p->split)
-        snprintf(what.text, HP_NOUN, "hoop_comm_split %u", p->split->split);
+        snprintf(what.text, HP_NOUN, "%s %u", hp_join_group_call(p->split), p->split->split);
     else
         hp_call_print(&hp_wait_place_message(p)->call, what.text, HP_NOUN);
     snprintf(out, PLACE_TEXT, "%s of %s", what.text, hp_say_ring(p->ring->label, p->ring->name).text);
@@ -138,7 +138,7 @@ print_first(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
 {
     hp_noun waited = hp_say_waited(c->first.waiting, stalled);
     if (c->from.split)
-        snprintf(out, size, "; %s in hoop_comm_split %u", waited.text, c->from.split->split);
+        snprintf(out, size, "; %s in %s %u", waited.text, hp_join_group_call(c->from.split), c->from.split->split);
     else if (c->from.rank >= 0)
         snprintf(out, size, "; rank %d has waited %.1f s for rank %d", c->from.rank, (double)stalled / 1e9,
                  c->first.rank);

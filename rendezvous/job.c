@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "rendezvous/admission.h"
+#include "rendezvous/grow.h"
 #include "rendezvous/hold_up.h"
 #include "rendezvous/job_watch.h"
 #include "rendezvous/shrink.h"
@@ -47,6 +48,7 @@ hp_job_free(hp_job *job)
         job->rosters = roster->next;
         hp_roster_free(roster);
     }
+    hp_join_group_free(job->newcomers);
     hp_keys_drop(job->keys);
     free(job);
 }
@@ -126,7 +128,7 @@ open_ring(hp_job *job, const hp_join_group *m, int first, int count, uint64_t no
 {
     hoop_error error;
     char label[64];
-    if (m->shrink)
+    if (m->epoch)
         snprintf(label, sizeof(label), "%.40s epoch %u", m->label, m->epoch);
     else if (m->parent)
         snprintf(label, sizeof(label), "%s split %u colour %d", job->label, m->split, m->joined[first].color);
@@ -149,6 +151,9 @@ open_ring(hp_job *job, const hp_join_group *m, int first, int count, uint64_t no
 static void
 open_rings(hp_job *job, hp_join_group *m, uint64_t now)
 {
+    if (m->grow && !hp_grow_take(job, m, now)) /* the ring stays as it is */
+        for (int i = 0; i < m->joined_n; i++)
+            m->joined[i].color = -1;
     hp_join_group_sort(m);
     for (int first = 0, count; (count = hp_join_group_group(m, first)) > 0; first += count) {
         if (m->joined[first].color >= 0) {
@@ -249,23 +254,13 @@ find_join_group(hp_job *job, const hp_join *join, uint64_t now)
         if (hp_join_group_is(m, join))
             return m;
     hp_join_group *m = open >= JOIN_GROUPS_MAX ? NULL : hp_join_group_new(job->owner, job->label, join, now);
-    if (m && m->shrink)
+    if (m && (m->shrink || m->grow))
         hp_shrink_open(job, m);
     if (m) {
         m->next = job->join_groups;
         job->join_groups = m;
     }
     return m;
-}
-
-static int
-as_declared(const hp_job_conn *conn, const hp_join *join)
-{
-    int rank = join->parent ? join->parent_rank : join->member.rank;
-    int world = join->parent ? join->parent_size : join->size;
-    return conn->declared_parent == (join->ring ? join->ring : join->parent) &&
-           conn->declared_world == (uint32_t)world &&
-           conn->declared_rank == (rank < 0 ? HP_RANK_UNKNOWN : (uint32_t)rank);
 }
 
 static hoop_result
@@ -276,6 +271,8 @@ admit(hp_job_conn *conn, const hp_join *join, uint64_t now, hoop_error *error)
     hoop_error lack;
     char line[300];
     hoop_result result = hp_admission_join(job, join, error);
+    if (!result && join->grow && !join->parent)
+        return hp_grow_wait(job, conn, join, now, error);
     if (!result && !(m = find_join_group(job, join, now)))
         result = hp_err_set(error, HOOP_ERR_NO_MEMORY,
                             "the rendezvous server is out of memory, or has %d incomplete groups of this job",
@@ -337,7 +334,8 @@ join(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now
     hp_err_clear(&refusal);
     int legible = hp_join_get(&request, payload, n);
     request.shrink = type == HP_SHRINK;
-    if (!legible || (request.shrink && !request.parent) || !as_declared(conn, &request)) {
+    request.grow = type == HP_GROW;
+    if (!legible || (request.shrink && !request.parent) || !hp_admission_declared(conn, &request)) {
         /* the rank has proven the secret, so it gets the reason, and does not dial again until its time is up */
         hp_err_set(&refusal, HOOP_ERR_PROTOCOL,
                    "the rendezvous server cannot read the JOIN message of this rank; install one release of hoop "
@@ -493,7 +491,7 @@ hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, ui
     }
     if (type == HP_CLOCK) /* the server's to answer */
         return 0;
-    if (type == HP_JOIN || type == HP_SHRINK)
+    if (type == HP_JOIN || type == HP_SHRINK || type == HP_GROW)
         return join(conn, type, payload, n, now, error);
     if (type == HP_REFUSED)
         return refused(conn, payload, n, now, error);
@@ -510,7 +508,8 @@ hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, ui
         update(conn->job, now);
         return result;
     }
-    if (type == HP_ABORT && !(conn->join_group && conn->join_group->shrink)) /* the others go on with a shrink */
+    const hp_join_group *m = conn->join_group;
+    if (type == HP_ABORT && !(m && (m->shrink || m == conn->job->newcomers))) /* the others go on without this one */
         return called_off(conn, payload, n, now, error);
     forget(conn, 0, NULL, now); /* LEAVE before the group was complete */
     hp_events_disconnect(conn->job->owner, conn);
@@ -594,6 +593,8 @@ hp_job_close(hp_job *job, const hoop_error *cause, uint64_t now)
     for (hp_join_group *m = job->join_groups; m; m = m->next)
         if (!m->failure.code)
             hp_join_group_fail(m, cause, now);
+    if (job->newcomers)
+        hp_join_group_fail(job->newcomers, cause, now);
     for (hp_roster *r = job->rosters; r; r = r->next)
         hp_roster_close(r, cause, now);
 }

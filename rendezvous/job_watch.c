@@ -59,7 +59,7 @@ print_split(const hp_whereabouts *where, const hp_join_group *m, const hp_roster
     uint64_t waited = now - m->opened;
     char who[200];
     const char *process = name_missing(where, m, parent, waited, who, sizeof(who));
-    snprintf(out, size, "%s not called hoop_comm_split %u of %s%s; %s", who, m->split,
+    snprintf(out, size, "%s not called %s %u of %s%s; %s", who, hp_join_group_call(m), m->split,
              hp_say_ring(parent->label, parent->name).text, process, hp_say_waited(m->joined_n, waited).text);
     hp_hold_up_add_away(parent, -1, out, size);
 }
@@ -140,7 +140,8 @@ hp_job_watch_start(const hp_job *job, hp_join_group *m, uint64_t now)
     else if (word == HP_STALL_OVER && m->shrink)
         snprintf(line, sizeof(line), "%s: hoop_comm_shrink goes on after %.1f s", m->label, seconds);
     else if (word == HP_STALL_OVER && m->parent)
-        snprintf(line, sizeof(line), "%s: hoop_comm_split %u goes on after %.1f s", m->label, m->split, seconds);
+        snprintf(line, sizeof(line), "%s: %s %u goes on after %.1f s", m->label, hp_join_group_call(m), m->split,
+                 seconds);
     else if (word == HP_STALL_OVER)
         snprintf(line, sizeof(line), "%s: all %d ranks are here after %.1f s", m->label, m->size, seconds);
     if (word != HP_STALL_QUIET)
@@ -250,15 +251,14 @@ one_above(const hp_roster *r, const hp_join_group *m, uint64_t number)
 }
 
 static void
-fail_crossed(hp_roster *r, const hp_joined *member, int rank)
+fail_crossed(const hp_join_group *m, hp_roster *r, const hp_joined *member, int rank)
 {
     const hp_report *report = &r->witnesses[rank].report;
     hoop_error error;
-    hp_err_set(&error, HOOP_ERR_MISMATCH,
-               "%s is in hoop_comm_split after %s, but %s is in %s, which rank %d has not started",
-               hp_member_name(&member->member).text, hp_say_count(started_by(r, member), "operation").text,
-               hp_member_name(&r->ring.members[rank]).text, hp_say_operation(report->sequence, &report->call).text,
-               member->member.rank);
+    hp_err_set(&error, HOOP_ERR_MISMATCH, "%s is in %s after %s, but %s is in %s, which rank %d has not started",
+               hp_member_name(&member->member).text, hp_join_group_call(m),
+               hp_say_count(started_by(r, member), "operation").text, hp_member_name(&r->ring.members[rank]).text,
+               hp_say_operation(report->sequence, &report->call).text, member->member.rank);
     error.rank = member->member.rank;
     error.reporter = rank;
     error.sequence = report->sequence;
@@ -275,7 +275,7 @@ cross(hp_join_group *m, hp_roster *r, uint64_t now)
     else if (!m->crossed)
         m->crossed = now;
     else if (now - m->crossed >= CERTAIN_MS * HP_MS)
-        fail_crossed(r, member, rank);
+        fail_crossed(m, r, member, rank);
 }
 
 void

@@ -50,6 +50,7 @@ hp_join_group_new(const hp_events *events, const char *label, const hp_join *fir
     m->parent = first->parent;
     m->split = first->split;
     m->shrink = first->shrink;
+    m->grow = first->grow;
     m->size = first->parent ? first->parent_size : first->size;
     m->op_timeout = first->op_timeout;
     m->peer_timeout = first->peer_timeout ? first->peer_timeout : HP_PEER_TIMEOUT_MS * HP_MS;
@@ -195,16 +196,24 @@ same_size(const hp_join_group *m, const hp_join *join, hoop_error *error)
 }
 
 static hoop_result
+make_room(hp_join_group *m, int more, hoop_error *error)
+{
+    if (m->capacity - m->joined_n >= more)
+        return HOOP_SUCCESS;
+    int capacity = m->joined_n + more > 8 ? 2 * (m->joined_n + more) : 16;
+    hp_joined *joined = realloc(m->joined, (size_t)capacity * sizeof(*joined));
+    if (!joined)
+        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "the rendezvous server is out of memory");
+    m->joined = joined;
+    m->capacity = capacity;
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
 add_member(hp_join_group *m, void *peer, const hp_join *join, uint64_t now, hoop_error *error)
 {
-    if (m->joined_n == m->capacity) {
-        int capacity = m->capacity ? 2 * m->capacity : 16;
-        hp_joined *joined = realloc(m->joined, (size_t)capacity * sizeof(*joined));
-        if (!joined)
-            return hp_err_set(error, HOOP_ERR_NO_MEMORY, "the rendezvous server is out of memory");
-        m->joined = joined;
-        m->capacity = capacity;
-    }
+    if (make_room(m, 1, error) != HOOP_SUCCESS)
+        return error->code;
     hp_joined *member = &m->joined[m->joined_n++];
     *member = (hp_joined){.peer = peer, .number = join->epoch, .member = join->member, .at = now};
     member->member.rank = rank_of(join);
@@ -216,6 +225,16 @@ add_member(hp_join_group *m, void *peer, const hp_join *join, uint64_t now, hoop
     }
     mark(m, member->member.rank);
     return HOOP_SUCCESS;
+}
+
+static hoop_result
+other_call(const hp_join_group *m, const hp_join *join, hoop_error *error)
+{
+    hp_err_set(error, HOOP_ERR_MISMATCH, "%s has called %s, and another rank %s; all ranks must call the same",
+               hp_say_rank(rank_of(join), join->member.host, 0).text, join->grow ? "hoop_comm_grow" : "hoop_comm_split",
+               hp_join_group_call(m));
+    error->rank = rank_of(join);
+    return HOOP_ERR_MISMATCH;
 }
 
 /* The place of the rank that sends its JOIN again. */
@@ -237,7 +256,7 @@ hp_join_group_join(hp_join_group *m, void *peer, const hp_join *join, uint64_t n
         *error = m->failure;
         return error->code;
     }
-    hoop_result result = same_size(m, join, error);
+    hoop_result result = m->grow == join->grow ? same_size(m, join, error) : other_call(m, join, error);
     if (!result)
         result = same_settings(m, join, error);
     error->phase = HOOP_PHASE_BRINGUP;
@@ -344,6 +363,25 @@ hp_join_group_fail_missing(hp_join_group *m, const hp_ended *ended, uint64_t now
     hp_join_group_fail(m, &error, now);
 }
 
+int
+hp_join_group_take(hp_join_group *m, hp_join_group *from, hoop_error *error)
+{
+    hp_join first = {.agree = from->agree, .agree_n = strlen(from->agree), .parent_rank = -1};
+    if (!from->joined_n)
+        return 0;
+    first.member = from->joined[0].member;
+    if (same_settings(m, &first, error) || make_room(m, from->joined_n, error))
+        return -1;
+    for (int i = 0; i < from->joined_n; i++) {
+        m->joined[m->joined_n] = from->joined[i];
+        m->joined[m->joined_n].member.rank = m->joined_n;
+        m->joined_n++;
+    }
+    int taken = from->joined_n;
+    from->joined_n = 0;
+    return taken;
+}
+
 void
 hp_join_group_excuse(hp_join_group *m, int rank)
 {
@@ -407,8 +445,8 @@ hp_join_group_missing(const hp_join_group *m, hoop_error *error)
     else
         snprintf(missing, sizeof(missing), "%s of %d", hp_say_ranks(m->has_joined, m->size, 0).text, m->size);
     list_hosts(m, hosts, sizeof(hosts));
-    hp_err_set(error, HOOP_ERR_RENDEZVOUS, "%s did not %s within %.1f s; %s on %s %s waiting%s", missing,
-               m->parent != 0 ? "call hoop_comm_split" : "join", seconds,
+    hp_err_set(error, HOOP_ERR_RENDEZVOUS, "%s did not %s%s within %.1f s; %s on %s %s waiting%s", missing,
+               m->parent ? "call " : "join", m->parent ? hp_join_group_call(m) : "", seconds,
                hp_say_count((uint64_t)m->joined_n, "rank").text, hosts, m->joined_n == 1 ? "is" : "are", m->mistrusted);
     for (int i = 0; left == 1 && given == m->joined_n && i < m->size; i++)
         if (!hp_rank_set_has(m->has_joined, i))

@@ -37,6 +37,7 @@ typedef struct hp_join_group {
     uint64_t parent;
     uint32_t split;
     int shrink;           /* 1: the parent has failed, and its ranks that are left form a ring */
+    int grow;             /* 1: all ranks of the parent form a ring, with others (grow.h) */
     uint32_t epoch;       /* of the ring that it becomes */
     uint64_t least, most; /* set by hp_join_group_sort */
     int size, joined_n, capacity;
@@ -50,6 +51,13 @@ typedef struct hp_join_group {
     char mistrusted[96]; /* "; a process at ADDRESS has another secret", for sentences about missing ranks; or "" */
     hp_stall_warning warning; /* the stall warning of a world that is not complete */
 } hp_join_group;
+
+/* The call by which the ranks of a parent join it. */
+static inline const char *
+hp_join_group_call(const hp_join_group *join_group)
+{
+    return join_group->shrink ? "hoop_comm_shrink" : join_group->grow ? "hoop_comm_grow" : "hoop_comm_split";
+}
 
 /* Opened by its first JOIN, which must then be added. NULL: out of memory. */
 hp_join_group *hp_join_group_new(const hp_events *events, const char *label, const hp_join *first, uint64_t now);
@@ -78,6 +86,11 @@ void hp_join_group_probed(hp_join_group *join_group, const hp_member *who, int e
  * may be complete without it, and goes on waiting.
  */
 void hp_join_group_fail_missing(hp_join_group *join_group, const hp_ended *ended, uint64_t now);
+/*
+ * The ranks of another group, which has no parent, become the last ones of this group. Returns how many; -1: not one, with
+ * the error filled, because their settings are not this group's, or memory is short.
+ */
+int hp_join_group_take(hp_join_group *join_group, hp_join_group *from, hoop_error *error);
 /* A shrink does not wait for this rank any longer; it may join all the same, as long as others are awaited. */
 void hp_join_group_excuse(hp_join_group *join_group, int rank);
 /* The rank will not join: that fails a split that is still open. */

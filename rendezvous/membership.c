@@ -230,7 +230,7 @@ send_join(hp_membership *m, uint64_t now)
     join.agree = m->options.agree;
     join.agree_n = strlen(m->options.agree);
     size_t n = hp_join_put(payload, &join);
-    return n && m->outlet.send(m->outlet.arg, join.shrink ? HP_SHRINK : HP_JOIN, payload, n);
+    return n && m->outlet.send(m->outlet.arg, join.shrink ? HP_SHRINK : join.grow ? HP_GROW : HP_JOIN, payload, n);
 }
 
 /*

@@ -569,6 +569,7 @@ hp_message_fits(int type, int from_server, int where, size_t n)
     } table[] = {
         {HP_JOIN, 0, HP_BEFORE_JOIN, JOIN_LEAST, HP_CONTROL_MAX},
         {HP_SHRINK, 0, HP_BEFORE_JOIN, JOIN_LEAST, HP_CONTROL_MAX},
+        {HP_GROW, 0, HP_BEFORE_JOIN, JOIN_LEAST, HP_CONTROL_MAX},
         {HP_READY, 0, MEMBER, 0, 0},
         {HP_IN_OP, 0, RAN, HP_REPORT_BYTES, HP_REPORT_BYTES},
         {HP_PROGRESS, 0, RAN, HP_REPORT_BYTES, HP_REPORT_BYTES},

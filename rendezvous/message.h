@@ -3,7 +3,7 @@
  * message: the payloads of control frames, encoded and decoded once for both sides; pure. Every get checks lengths and
  * ranges before it believes anything, and returns 0 for what it does not. hoop_protocol(7) is the reference.
  *
- *   JOIN, SHRINK   rank 4 | size 4 | patience 4 | pid 4 | host id 8 | processors 4 | op time-out 8 | warn after 8 |
+ *   JOIN, SHRINK, GROW rank 4 | size 4 | patience 4 | pid 4 | host id 8 | processors 4 | op time-out 8 | warn after 8 |
  *             peer time-out 8 | address 19 | others | proxied 1 | ring 8 | epoch 4 | digest 8 | started 8 | completed 8 |
  *             parent 8 | split 4 | parent rank 4 | parent size 4 | colour 4 | key 4 | host 1 + n | agree 2 + n
  *   ROSTER    comm 8 | epoch 4 | rank 4 | size 4 | first 4 | count 4 |
@@ -157,9 +157,10 @@ typedef struct hp_join {
     uint64_t digest;       /* hp_ring_digest of `ring`, or of a split's parent; 0: none */
     uint64_t started;      /* operations that this rank has started there */
     uint64_t completed;    /* operations completed there */
-    int shrink;            /* sent as SHRINK: those ranks of `parent` that are left form a ring; else it is a split */
-    uint64_t parent;       /* the communicator that is split, or shrunk; 0: none */
-    uint32_t split;        /* the number of the split in its parent; 0 for SHRINK */
+    int shrink;            /* sent as SHRINK: those ranks of `parent` that are left form a ring */
+    int grow;        /* sent as GROW: the ranks of `parent`, in a split, take in those that wait; or one of these */
+    uint64_t parent; /* the communicator that is split, or shrunk; 0: none */
+    uint32_t split;  /* the number of the split in its parent; 0 for SHRINK */
     int parent_rank, parent_size, color, key;
     const char *agree; /* settings that must be equal, "key=value\n" lines; not terminated; points into the payload */
     size_t agree_n;

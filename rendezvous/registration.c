@@ -40,6 +40,7 @@ hp_registration_first(const hp_client_options *o, uint64_t now)
     join.digest = o->parent_digest;
     join.epoch = o->number;
     join.shrink = o->shrink;
+    join.grow = o->grow;
     join.parent = o->parent;
     join.split = o->split;
     join.color = o->color;
@@ -91,6 +92,8 @@ fits(const hp_client_options *o, const hp_ring *ring, int parts_to, const hp_par
     if (parts_to > 0)
         return part->comm == ring->comm && part->epoch == ring->epoch && part->rank == ring->rank &&
                part->size == ring->size && part->least == ring->least && part->most == ring->most;
+    if (o->grow)
+        return part->size == 0 ? o->parent != 0 : part->size > o->size;
     if (o->parent)
         return part->size <= o->parent_size && (o->color < 0) == (part->size == 0);
     return part->size == o->size && (o->rank < 0 || part->rank == o->rank);

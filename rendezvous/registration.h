@@ -37,6 +37,7 @@ typedef struct hp_client_options {
     uint64_t op_timeout;      /* ns, 0: none; the server uses that of the first rank that joins */
     uint64_t warn_after;      /* ns, 0: never; likewise */
     int shrink;               /* of the communicator below; else that is split */
+    int grow;                 /* of the communicator below; without one this process waits for that, and size is 1 */
     /* the parent communicator, the split's number, this rank and the size there; parent 0: none */
     uint64_t parent, parent_digest; /* hp_ring_digest */
     uint64_t started, completed;    /* operations there */

@@ -313,7 +313,7 @@ hp_stay_print(const hp_stay *stay, const hp_roster *ring, char out[HP_WHERE_TEXT
     if (p->ring != ring)
         snprintf(of, sizeof(of), " of %.150s", name.text);
     if (p->split)
-        snprintf(out, HP_WHERE_TEXT, "in hoop_comm_split %u%s", p->split->split, of);
+        snprintf(out, HP_WHERE_TEXT, "in %s %u%s", hp_join_group_call(p->split), p->split->split, of);
     else if (p->rank >= 0)
         snprintf(out, HP_WHERE_TEXT, "%s%s",
                  hp_call_print(&p->ring->witnesses[p->rank].waiting.call, call, sizeof(call)), of);

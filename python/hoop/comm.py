@@ -121,7 +121,7 @@ class Comm:
 
     @property
     def epoch(self) -> int:
-        """How many shrinks lie behind this communicator."""
+        """How many shrinks and grows lie behind this communicator."""
         return int(lib.hoop_comm_epoch(self._alive()))
 
     @property
@@ -544,17 +544,22 @@ class Comm:
         assert comm
         return comm
 
-    def grow(self) -> Optional["Comm"]:
-        """A communicator with new ranks. This version raises HoopError with HOOP_ERR_UNSUPPORTED."""
-        return self._derive(lib.hoop_comm_grow)
+    def grow(self) -> "Comm":
+        """All ranks call it: a communicator with those that wait (HOOP_JOIN=1) as its last ranks; this one if none does.
+
+        Else this communicator remains to be destroyed; hoop_comm_create(3) has the rules.
+        """
+        comm = self._derive(lib.hoop_comm_grow)
+        assert comm
+        return comm
 
     def _derive(self, function: Callable[..., int], *arguments: int) -> Optional["Comm"]:
         handle = c_void_p()
         code = block(function, self._handle, *arguments, byref(handle))
         if code:
             raise self._failure(code)
-        if not handle.value:
-            return None
+        if not handle.value or handle.value == self._handle:
+            return self if handle.value else None
         comm = Comm.__new__(Comm)
         comm._adopt(handle.value)
         return comm

@@ -218,7 +218,7 @@ sim_join(sim *s, int g, const hp_join *join)
     uint8_t bytes[HP_CONTROL_MAX];
     if (sim_enter(s, g, join))
         return -1;
-    return sim_say(s, g, join->shrink ? HP_SHRINK : HP_JOIN, bytes, hp_join_put(bytes, join));
+    return sim_say(s, g, join->shrink ? HP_SHRINK : join->grow ? HP_GROW : HP_JOIN, bytes, hp_join_put(bytes, join));
 }
 
 int

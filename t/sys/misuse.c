@@ -98,7 +98,7 @@ arguments(hoop_comm *comm)
     expect(NULL, HOOP_ERR_INVALID_ARGUMENT, hoop_work_test(NULL, &done), "NULL", "test NULL");
     expect(comm, HOOP_ERR_UNSUPPORTED, hoop_allreduce_on_stream(a, b, 1, HOOP_FLOAT32, HOOP_SUM, comm, NULL),
            "device memory", "on_stream with host memory");
-    expect(comm, HOOP_ERR_UNSUPPORTED, hoop_comm_grow(comm, &(hoop_comm *){NULL}), "grow", "grow");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_comm_grow(comm, NULL), "newcomm", "grow without a place for it");
     expect(comm, HOOP_SUCCESS, hoop_allreduce(NULL, NULL, 0, HOOP_FLOAT32, HOOP_SUM, comm), "", "count 0");
 }
 

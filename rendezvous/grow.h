@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * grow: processes that wait for a ring to grow, the newcomers of a job, and the group of a grow: a split of all ranks into
+ * one ring, which takes in those that wait when it is complete. Pure.
+ */
+#ifndef HP_GROW_H
+#define HP_GROW_H
+
+#include "rendezvous/job_state.h"
+
+/* A newcomer waits. It is refused if its settings are not those of the others that wait. */
+hoop_result hp_grow_wait(hp_job *job, hp_job_conn *conn, const hp_join *join, uint64_t now, hoop_error *error);
+
+/*
+ * The group is complete: the newcomers become its last ranks. Returns how many there are. If their settings are not the
+ * group's, they are refused, all of them.
+ */
+int hp_grow_take(hp_job *job, hp_join_group *group, uint64_t now);
+
+#endif

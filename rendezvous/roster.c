@@ -503,12 +503,6 @@ hp_roster_back(hp_roster *r, int rank, uint64_t completed, uint64_t now)
     out(r, rank, completed, 1, now);
 }
 
-int
-hp_roster_is_whole(const hp_roster *r)
-{
-    return r->world || (r->ring.epoch > 0 && !strstr(r->label, "split "));
-}
-
 /* Whether a rank that is away may live and compute for long, behind a proxy, where no probe shows it. */
 static int
 may_compute(const hp_roster *r, uint64_t here, uint64_t now)

@@ -15,6 +15,8 @@
 #include "rendezvous/ring_names.h"
 #include "rendezvous/straggler.h"
 
+#include <string.h>
+
 enum { HP_LABEL_TEXT = 64 };
 
 typedef enum hp_roster_state {
@@ -83,7 +85,12 @@ void hp_roster_ended(hp_roster *roster, int rank);
 /* The rank is connected again (admission.h), and has completed so many operations. */
 void hp_roster_back(hp_roster *roster, int rank, uint64_t completed, uint64_t now);
 /* Whether it is the whole job's ring, or what shrinks and grows have made of it. */
-int hp_roster_is_whole(const hp_roster *roster);
+static inline int
+hp_roster_is_whole(const hp_roster *roster)
+{
+    return roster->world || (roster->ring.epoch > 0 && !strstr(roster->label, "split "));
+}
+
 /* A rank is connected, or may come back. here: when a rank of this job was last connected, perhaps in another ring. */
 int hp_roster_needed(const hp_roster *roster, uint64_t here, uint64_t now);
 void hp_roster_over(hp_roster *roster); /* all ranks have left, or no other is needed: the log says so, once */

@@ -52,6 +52,10 @@ void
 course_agree(course *c, const char *sentence)
 {
     int32_t first = !sentence ? c->size : c->rank;
+    if (c->late && sentence)
+        course_abandon(c, sentence);
+    if (c->late)
+        return;
     course_check(c, hoop_allreduce(&first, &first, 1, HOOP_INT32, HOOP_MIN, c->comm));
     if (first == c->size)
         return;
@@ -138,6 +142,7 @@ course_join(course *c, const char *program, const char *what, int argc, char **a
     course_check(c, hoop_comm_create(&c->comm, NULL));
     c->rank = hoop_comm_rank(c->comm);
     c->size = hoop_comm_size(c->comm);
+    c->late = hoop_comm_epoch(c->comm) > 0;
     snprintf(why, sizeof(why), "an option or its value makes no sense: see %s --help", program);
     course_agree(c, bad ? why : NULL);
 }
@@ -148,21 +153,25 @@ void
 course_share(course *c)
 {
     char path[PATH_MAX], why[PATH_MAX + 256];
-    int unread = c->rank == 0 && (!dataset_find(c->data, path, sizeof(path), why, sizeof(why)) ||
-                                  dataset_read(&c->images, path, why, sizeof(why)) != 0);
+    int reads = c->rank == 0 || c->late;
+    int unread = reads && (!dataset_find(c->data, path, sizeof(path), why, sizeof(why)) ||
+                           dataset_read(&c->images, path, why, sizeof(why)) != 0);
     course_agree(c, unread ? why : NULL);
     uint64_t count = c->images.count;
-    course_check(c, hoop_broadcast(&count, &count, 1, HOOP_UINT64, 0, c->comm));
+    if (!c->late)
+        course_check(c, hoop_broadcast(&count, &count, 1, HOOP_UINT64, 0, c->comm));
     course_agree(c, count <= HELD_OUT
                         ? "there are too few images: the last 360 are held out, the others are learned from"
                         : NULL);
     c->training = count - HELD_OUT;
     c->order = calloc(c->training, sizeof(*c->order));
-    int lacking = !c->order || (c->rank != 0 && dataset_alloc(&c->images, count) != 0);
+    int lacking = !c->order || (!reads && dataset_alloc(&c->images, count) != 0);
     course_agree(c, lacking ? "there is no memory for the images" : NULL);
     dataset *set = &c->images;
-    course_check(c, hoop_broadcast(set->pixels, set->pixels, count * DATASET_PIXELS, HOOP_FLOAT32, 0, c->comm));
-    course_check(c, hoop_broadcast(set->labels, set->labels, count, HOOP_UINT8, 0, c->comm));
+    if (!c->late) {
+        course_check(c, hoop_broadcast(set->pixels, set->pixels, count * DATASET_PIXELS, HOOP_FLOAT32, 0, c->comm));
+        course_check(c, hoop_broadcast(set->labels, set->labels, count, HOOP_UINT8, 0, c->comm));
+    }
     for (size_t i = 0; i < c->training; i++)
         c->order[i] = i;
     c->random = COURSE_SEED;

@@ -17,6 +17,7 @@ typedef struct course {
     const char *program; /* what it is called, in --help and in errors */
     hoop_comm *comm;
     int rank, size;
+    int late;                   /* it has joined a ring that was at work: the others are elsewhere (digits_elastic) */
     long epochs, batch, hidden; /* options */
     int overlap;                /* tell at the end how much of the communication was hidden */
     double first_rate;
@@ -32,7 +33,7 @@ typedef struct course {
 /* Reads the options (--help prints `what`, a line or two, and them) and joins the ring. */
 void course_join(course *c, const char *program, const char *what, int argc, char **argv);
 
-/* Rank 0 reads the images and broadcasts them: the file need not be on every host. */
+/* Rank 0 reads the images and broadcasts them: the file need not be on every host. One that is late reads them itself. */
 void course_share(course *c);
 
 /* What is learned from, by how many. */
@@ -49,7 +50,7 @@ void course_check(const course *c, hoop_result result);
 
 /*
  * All ranks call, with a sentence where something is wrong, else with NULL. If anybody has one, the first such rank says
- * it and all leave: nobody waits for a rank that cannot go on.
+ * it and all leave: nobody waits for a rank that cannot go on. One that is late decides alone.
  */
 void course_agree(course *c, const char *sentence);
 

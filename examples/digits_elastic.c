@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * digits_elastic: digits.c for machines that vanish. When a rank is lost, the others go on without it.
+ * digits_elastic: digits.c for machines that vanish and come. When a rank is lost, the others go on without it. Before each
+ * epoch they take in the processes that wait for a place.
  *
  *     hooprun -n 4 --elastic 1 digits_elastic
+ *     HOOP_JOIN=1 HOOP_RENDEZVOUS=host:port HOOP_JOB=name HOOP_SECRET_FILE=file digits_elastic
  *
  * Every rank takes a step only after its gradient has been averaged, in one operation, so that the state of a rank is that
  * after a whole number of steps. When an operation fails, the ranks that are left shrink the ring. One of them may have
@@ -22,10 +24,10 @@ typedef struct trainer {
     mlp net;
     size_t steps;    /* that are in `net` */
     long epoch;      /* whose order of images the course has */
+    size_t grown;    /* the steps + 1 when all last asked who waits for a place */
     float *x;        /* this rank's shard of the batch: pixels ... */
     uint8_t *labels; /* ... and labels */
     float *state;    /* parameters, then velocity, on their way from one rank to the others */
-    uint64_t *all;   /* the steps of every rank */
 } trainer;
 
 static void
@@ -35,8 +37,7 @@ prepare(trainer *t)
     size_t room = c->training + 1; /* this rank may be the last one */
     t->x = calloc(room, DATASET_PIXELS * sizeof(float));
     t->labels = calloc(room, 1);
-    t->all = calloc((size_t)c->size, sizeof(*t->all));
-    int lacking = !t->x || !t->labels || !t->all ||
+    int lacking = !t->x || !t->labels ||
                   mlp_init(&t->net, DATASET_PIXELS, (size_t)c->hidden, DATASET_CLASSES, room, COURSE_SEED) != 0;
     t->state = lacking ? NULL : calloc(2 * t->net.parameters.count, sizeof(float));
     course_agree(c, !t->state ? "there is no memory for the network" : NULL);
@@ -50,14 +51,14 @@ catch_up(trainer *t)
 {
     hoop_comm *comm = t->course.comm;
     size_t n = t->net.parameters.count, bytes = n * sizeof(float);
-    uint64_t mine = t->steps;
-    int first = 0;
-    hoop_result result = hoop_allgather(&mine, t->all, 1, HOOP_UINT64, comm);
+    int rank = t->course.rank, size = t->course.size, first;
+    uint64_t most, mine = t->steps;
+    hoop_result result = hoop_allreduce(&mine, &most, 1, HOOP_UINT64, HOOP_MAX, comm);
+    int giver = mine == most ? rank : size;
+    if (result == HOOP_SUCCESS)
+        result = hoop_allreduce(&giver, &first, 1, HOOP_INT32, HOOP_MIN, comm);
     if (result != HOOP_SUCCESS)
         return result;
-    for (int rank = 1; rank < t->course.size; rank++)
-        if (t->all[rank] > t->all[first])
-            first = rank;
     memcpy(t->state, t->net.parameters.all, bytes);
     memcpy(t->state + n, t->net.velocity.all, bytes);
     result = hoop_broadcast(t->state, t->state, 2 * n, HOOP_FLOAT32, first, comm);
@@ -65,8 +66,19 @@ catch_up(trainer *t)
         return result;
     memcpy(t->net.parameters.all, t->state, bytes);
     memcpy(t->net.velocity.all, t->state + n, bytes);
-    t->steps = (size_t)t->all[first];
+    t->steps = (size_t)most;
+    t->grown = t->steps + 1; /* all ranks go on with a step */
     return HOOP_SUCCESS;
+}
+
+/* This ring instead of the one before. */
+static void
+use(course *c, hoop_comm *ring)
+{
+    hoop_comm_destroy(c->comm);
+    c->comm = ring;
+    c->rank = hoop_comm_rank(ring);
+    c->size = hoop_comm_size(ring);
 }
 
 /* The ring has failed. Returns when a ring of the ranks that are left is up, and all are at one step. */
@@ -79,13 +91,27 @@ go_on(trainer *t)
         hoop_comm *ring;
         hoop_comm_error(c->comm, &error);
         course_check(c, hoop_comm_shrink(c->comm, &ring)); /* it is refused if, say, this rank came too late */
-        hoop_comm_destroy(c->comm);
-        c->comm = ring;
-        c->rank = hoop_comm_rank(ring);
-        c->size = hoop_comm_size(ring);
+        use(c, ring);
     } while (catch_up(t) != HOOP_SUCCESS);
     course_say(c, "after step %zu: %s; going on with %d rank%s\n", t->steps, error.text, c->size,
                c->size == 1 ? "" : "s");
+}
+
+/* Takes in those that wait, and gives them the state. */
+static void
+take_in(trainer *t)
+{
+    course *c = &t->course;
+    hoop_comm *ring;
+    t->grown = t->steps + 1;
+    if (hoop_comm_grow(c->comm, &ring) != HOOP_SUCCESS) {
+        go_on(t);
+    } else if (ring != c->comm) {
+        use(c, ring);
+        if (catch_up(t) != HOOP_SUCCESS)
+            go_on(t);
+        course_say(c, "after step %zu: %d ranks\n", t->steps, c->size);
+    }
 }
 
 /* --- one step --- */
@@ -129,7 +155,9 @@ train(trainer *t)
 {
     course *c = &t->course;
     for (size_t first, count; (first = turn_to(t, &count)) < c->training;)
-        if (step(t, first, count) != HOOP_SUCCESS)
+        if (first == 0 && t->grown <= t->steps)
+            take_in(t);
+        else if (step(t, first, count) != HOOP_SUCCESS)
             go_on(t);
 }
 
@@ -160,14 +188,13 @@ main(int argc, char **argv)
     course_join(c, "digits_elastic", "As digits; when ranks are lost, those that are left go on.\n", argc, argv);
     course_share(c);
     prepare(&t);
-    /* All ranks are ready: from here on those that are left when one is lost go on. */
-    if (hoop_barrier(c->comm) != HOOP_SUCCESS)
+    /* All ranks are ready: from here on those that are left when one is lost go on. One that is late gets the state. */
+    if ((c->late ? catch_up(&t) : hoop_barrier(c->comm)) != HOOP_SUCCESS)
         go_on(&t);
     course_title(c, t.net.parameters.count);
     train(&t);
     int identical = examine(&t);
     mlp_free(&t.net);
-    free(t.all);
     free(t.state);
     free(t.x);
     free(t.labels);

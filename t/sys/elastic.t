@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Training that goes on when ranks are killed: hooprun --elastic, with examples/digits_elastic.
+# Training that goes on when ranks are killed, and when others come: hooprun --elastic, with examples/digits_elastic.
 # HOOP_TEST_FULL=1: 20 trainings to their end instead of 2.
 # time limit: 240
 . "$abs_top_srcdir/t/tap/tap.sh"
@@ -110,6 +110,41 @@ timeout 60 "$hooprun" --rsh ./cut -H a:1,b:3 --elastic 3 sleep 1 >out 2>err
 is 1 $? '... and three lost ranks are too many where one may fail'
 timeout 60 "$hooprun" --rsh ./cut -H a:1,b:3 --elastic 1 sleep 1 >out 2>err
 is 0 $? '... but not where three may' || diag "$(cat err)"
+
+# Without hooprun: one of three is lost, a process that waits takes its place, and once more.
+by_hand()
+{
+    log=$1
+    shift
+    start sh -c 'echo $$ >$0.pid; exec "$@" >$0 2>&1 </dev/null' "$log" "$train" "$@"
+}
+"$abs_top_builddir/bin/hoop-rendezvous" --new-secret secret >/dev/null || bail 'no secret'
+export HOOP_SECRET_FILE="$tmp/secret" HOOP_JOB=hand
+start "$abs_top_builddir/bin/hoop-rendezvous" --port 0 >server 2>&1
+await says 'listening on' server || bail 'no server'
+HOOP_RENDEZVOUS=$(sed -n 's/.*listening on //p' server)
+export HOOP_RENDEZVOUS
+for rank in 0 1 2; do
+    HOOP_SIZE=3 HOOP_RANK=$rank by_hand hand$rank $endless
+done
+await says 'to learn from' hand0
+kill -KILL "$(cat hand1.pid)"
+HOOP_JOIN=1 by_hand new1 $endless
+ok 'three again' await says ': 3 ranks' hand0 || diag "$(tail -n 5 hand0 new1 server)"
+kill -KILL "$(cat hand0.pid)" "$(cat hand2.pid)"
+HOOP_JOIN=1 by_hand new2 $endless
+ok 'the newcomer goes on, alone, and then with another one' await says ': 2 ranks' new1 || diag "$(tail -n 5 new1 new2 server)"
+kill -KILL "$(cat new1.pid)" "$(cat new2.pid)"
+export HOOP_JOB=whole
+HOOP_JOIN=1 by_hand new $length
+await says 'waits for hoop_comm_grow' server
+for rank in 0 1 2; do
+    HOOP_SIZE=3 HOOP_RANK=$rank by_hand whole$rank $length
+done
+ok 'a newcomer that came first' wait_for 60 says 'bit-identical on all ranks (ranks 4,' whole0 || diag "$(tail -n 5 whole0 new server)"
+[ $long -lt 60 ] || ok "... and as many are recognised ($(accuracy whole0) %, undisturbed $(accuracy whole) %)" \
+    awk "BEGIN { exit !($(accuracy whole0) >= $(accuracy whole) - 1.5) }"
+unset HOOP_RENDEZVOUS HOOP_SECRET_FILE HOOP_JOB
 
 # Programs that do not shrink end as without the option.
 timeout 60 "$hooprun" -n 3 --elastic 2 sh -c 'exit $((HOOP_RANK ? 3 : 0))' >out 2>err

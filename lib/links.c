@@ -230,7 +230,11 @@ dialled(void *arg, const hp_dial_result *result)
     }
     if (result->shares && attached == HOOP_SUCCESS)
         share(d->link, d->stripe, &d->shm);
-    if (result->fd < 0 || attached != HOOP_SUCCESS)
+    /* No message goes or comes there; the connection was to tell of the rank's end, and its port does. */
+    if (result->fd < 0 && d->link->owner && !comm->messages.peer[d->link->peer]->unfinished &&
+        error.sys_errno == ECONNREFUSED)
+        d->link->state = HP_LINK_LEFT;
+    else if (result->fd < 0 || attached != HOOP_SUCCESS)
         report_fault(comm, &error, d->link);
     hp_dialing **at = &comm->dialing;
     while (*at && *at != d)

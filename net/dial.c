@@ -101,6 +101,8 @@ finish(hp_dial *dial, hp_dial_result *result)
         result->error.code = HOOP_ERR_SYSTEM;
         result->error.sys_errno = dial->number;
     }
+    if (result->fd < 0 && dial->refused && !result->error.sys_errno)
+        result->error.sys_errno = ECONNREFUSED; /* no process listens there */
     if (result->fd < 0 && dial->hello.your_rank < HP_RANK_SERVER && result->error.rank < 0)
         result->error.rank = (int)dial->hello.your_rank;
     dial->fn(dial->arg, result);
@@ -403,6 +405,7 @@ on_connected(hp_dial *dial)
             on_no_socket(dial, &error);
         return;
     }
+    dial->refused = 0;
     if (hp_random(nonce, sizeof(nonce), &error) != HOOP_SUCCESS) {
         fail(dial, error.code, "%s", error.text);
         return;

@@ -249,6 +249,31 @@ others_end(int rank, int size, void *arg)
            (what == LEAVES && !strstr(e.text, "from any rank, and all others have left"));
 }
 
+/*
+ * Of eight ranks, rank 3 leaves, and its process ends. Rank 0, which has no connection to it, asks its port in vain for
+ * longer than a dial does, and goes on waiting for the others.
+ */
+static int
+one_is_gone(int rank, int size, void *arg)
+{
+    hoop_comm *comm = party_join(1);
+    int good = 1;
+    (void)size, (void)arg;
+    fill(rank, 4);
+    if (rank == 0)
+        good = is_well(hoop_recv(to, sizeof(to), HOOP_UINT8, HOOP_ANY_RANK, 5, comm), comm) && holds(5, 4) &&
+               got(NULL, 5, 4);
+    if (rank == 0)
+        party_mark();
+    else if (rank == 5) {
+        party_nap(6);
+        good = is_well(hoop_send(from, 4, HOOP_UINT8, 0, 5, comm), comm);
+    } else if (rank != 3) {
+        party_await_marks(1);
+    }
+    return hoop_comm_destroy(comm) != HOOP_SUCCESS || !good;
+}
+
 int
 main(void)
 {
@@ -271,6 +296,7 @@ main(void)
     party_expect(&p, 3, others_end, &ends[0], 60, "a rank that leaves does not end a receive from any");
     party_expect(&p, 3, others_end, &ends[1], 60, "all others that leave do");
     party_expect(&p, 3, others_end, &ends[2], 60, "a rank that dies does, and is named");
+    party_expect(&p, 8, one_is_gone, NULL, 60, "a rank that has left, and whose process has ended, ends nothing");
     party_close(&p);
     return 0;
 }

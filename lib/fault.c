@@ -27,6 +27,7 @@ enum {
     ABSENT_MS = 500,       /* how long a rank must be absent, which may just be making its communicator */
     SERVER_GRACE_MS = 800, /* for a report to a server that answers: it decides within half a second */
     ASK_MS = 1000,
+    VAIN_MS = 30000,
     SURE_MS = 1000, /* how long after a loss the port of a process that has ended may still answer */
     AGAIN_MS = 100,
     POLL_MS = 1,
@@ -125,7 +126,9 @@ release_and_drain(hoop_comm *comm)
 void
 hp_fault_find_server(hoop_comm *comm, int ms)
 {
-    uint64_t until = hp_now() + (uint64_t)ms * HP_MS;
+    /* A proxy refuses for a server that has ended, too: after one vain look no communicator looks again until then. */
+    static _Atomic uint64_t vain;
+    uint64_t now = hp_now(), until = now + (uint64_t)(now < atomic_load(&vain) ? 0 : ms) * HP_MS;
     if (!comm->client || hp_loop_is_running(comm->loop)) /* in a callback: leaving looks for the server again */
         return;
     hp_loop_run(comm->loop, 0);
@@ -133,6 +136,9 @@ hp_fault_find_server(hoop_comm *comm, int ms)
         hp_client_return(comm->client, hp_inbox_started(comm), atomic_load(&comm->completed));
         hp_loop_run(comm->loop, POLL_MS * HP_MS);
     }
+    const hp_membership *m = hp_client_membership(comm->client);
+    if (hp_membership_is_away(m) && m->options.proxied && ms >= HP_RETURN_MS)
+        atomic_store(&vain, hp_now() + VAIN_MS * HP_MS);
 }
 
 static void
@@ -448,7 +454,8 @@ check_messages(hoop_comm *comm, uint64_t now)
         const hp_peer *peer = d->link->owner ? comm->messages.peer[d->link->peer] : NULL;
         if (!peer || !absent || now < absent + ABSENT_MS * HP_MS || !peer->unfinished)
             continue;
-        if (has_server(comm, now)) /* it would have told of an end */
+        /* A server would have told of an end, but not of one behind a proxy. */
+        if (has_server(comm, now) && !hp_client_membership(comm->client)->options.proxied)
             describe_leaver(comm, d->link->peer, peer, &comm->fault.suspicion);
         else
             describe_unheard(comm, d->link->peer, &comm->fault.suspicion);

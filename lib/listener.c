@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RECENT = 64, DISPUTED_MS = 30000 };
+enum { RECENT = 64, DISPUTED_MS = 3000 };
 
 struct hp_listener {
     hp_acceptor *acceptor;

@@ -18,6 +18,7 @@
 #include <string.h>
 
 enum { TELL_MS = 100, SILENT_MS = 2000 };
+#define LONG (600 * HP_SEC) /* an operation without a limit */
 
 static void
 log_text(const hp_roster *r, const char *what)
@@ -510,7 +511,7 @@ may_compute(const hp_roster *r, uint64_t here, uint64_t now)
     int behind = 0;
     for (int i = 0; r->losses.away_n && i < r->ring.size; i++)
         behind |= r->losses.away[i] && r->ring.members[i].proxied;
-    return behind && r->state == HP_ROSTER_RUNNING && now - here < r->op_timeout;
+    return behind && r->state == HP_ROSTER_RUNNING && now - here < (r->op_timeout ? r->op_timeout : LONG);
 }
 
 int

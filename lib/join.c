@@ -28,8 +28,6 @@
 #include <unistd.h>
 
 enum { REPORT_MS = 300, UNANSWERED_MS = 5000 };
-#define GROW_WAIT (24 * 3600 * HP_SEC)
-
 enum { OWN_FDS = 6 };    /* a communicator's descriptors besides its links: the loop's, and the way to the server */
 enum { SPARE_FDS = 16 }; /* what it leaves to the next one, besides its ranks' ways to a server in this process */
 
@@ -392,6 +390,8 @@ join_ring(hoop_comm *comm, hp_client_options *options, hoop_error *error)
     result = run_until(comm, HP_CLIENT_ROSTER, 0, error);
     if (result != HOOP_SUCCESS)
         return result;
+    if (options->grow && !options->parent) /* only now the others make links */
+        comm->bringup_until = hp_join_deadline(comm);
     if (hp_client_ring(comm->client)->size == 0) {
         comm->size = 0;
         return HOOP_SUCCESS;
@@ -439,8 +439,6 @@ hp_join_world(hoop_comm *comm, uint64_t deadline, hoop_error *error)
         options.rank = environment.rank;
         options.size = comm->size = environment.size;
         options.grow = hp_config_number(&comm->config, HP_SET_join) != 0;
-        if (options.grow) /* whenever the others call hoop_comm_grow */
-            options.deadline = hp_loop_now(comm->loop) + GROW_WAIT;
         options.server = environment.server;
         hp_environment_sock(&comm->sock, &comm->config);
         hp_log(HP_LOG_INFO, "rank %d of %d, rendezvous at %s", environment.rank, environment.size,

@@ -88,6 +88,8 @@ hp_admission_declared(const hp_job_conn *conn, const hp_join *join)
 {
     int rank = join->parent ? join->parent_rank : join->member.rank;
     int world = join->parent ? join->parent_size : join->size;
+    if (join->grow && (join->parent ? join->color || join->key : join->member.rank >= 0 || join->size != 1))
+        return 0;
     return conn->declared_parent == (join->ring ? join->ring : join->parent) &&
            conn->declared_world == (uint32_t)world &&
            conn->declared_rank == (rank < 0 ? HP_RANK_UNKNOWN : (uint32_t)rank);

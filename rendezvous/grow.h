@@ -8,13 +8,17 @@
 
 #include "rendezvous/job_state.h"
 
-/* A newcomer waits. It is refused if its settings are not those of the others that wait. */
+/* A newcomer waits. It is refused if its process waits already. */
 hoop_result hp_grow_wait(hp_job *job, hp_job_conn *conn, const hp_join *join, uint64_t now, hoop_error *error);
 
 /*
- * The group is complete: the newcomers become its last ranks. Returns how many there are. If their settings are not the
- * group's, they are refused, all of them.
+ * The group is complete: the newcomers become its last ranks. Returns how many there are. Those that have other settings
+ * than the group are refused.
  */
 int hp_grow_take(hp_job *job, hp_join_group *group, uint64_t now);
+/* Nobody can grow any more: those that wait get the cause. */
+void hp_grow_end(hp_job *job, const hoop_error *cause, uint64_t now);
+/* Without a word. */
+void hp_grow_free(hp_job *job);
 
 #endif

@@ -48,7 +48,7 @@ hp_job_free(hp_job *job)
         job->rosters = roster->next;
         hp_roster_free(roster);
     }
-    hp_join_group_free(job->newcomers);
+    hp_grow_free(job);
     hp_keys_drop(job->keys);
     free(job);
 }
@@ -350,7 +350,7 @@ join(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now
     if (resume(conn, &request, now))
         return 0;
     const hp_roster *parent = hp_job_ring(job->rosters, request.parent);
-    if (!request.shrink && parent && request.color < 0 &&
+    if (!request.shrink && parent && (request.color < 0 || request.grow) &&
         request.split < parent->splits) /* it takes no part, and the others have their ring */
         send_empty_roster(conn, request.parent);
     else if (request.ring ? refuse_return(&request, &refusal) : admit(conn, &request, now, &refusal))
@@ -509,7 +509,7 @@ hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, ui
         return result;
     }
     const hp_join_group *m = conn->join_group;
-    if (type == HP_ABORT && !(m && (m->shrink || m == conn->job->newcomers))) /* the others go on without this one */
+    if (type == HP_ABORT && !(m && (m->shrink || (m->grow && !m->parent)))) /* the others go on without this one */
         return called_off(conn, payload, n, now, error);
     forget(conn, 0, NULL, now); /* LEAVE before the group was complete */
     hp_events_disconnect(conn->job->owner, conn);
@@ -593,8 +593,7 @@ hp_job_close(hp_job *job, const hoop_error *cause, uint64_t now)
     for (hp_join_group *m = job->join_groups; m; m = m->next)
         if (!m->failure.code)
             hp_join_group_fail(m, cause, now);
-    if (job->newcomers)
-        hp_join_group_fail(job->newcomers, cause, now);
+    hp_grow_end(job, cause, now);
     for (hp_roster *r = job->rosters; r; r = r->next)
         hp_roster_close(r, cause, now);
 }

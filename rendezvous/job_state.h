@@ -19,7 +19,7 @@ typedef struct hp_job {
     char label[32]; /* "job 4f21c0de" */
     const hp_events *owner;
     hp_join_group *join_groups;
-    hp_join_group *newcomers; /* that wait for a ring to grow; NULL: none does */
+    hp_join_group *newcomers; /* groups that wait for a ring to grow (grow.h) */
     hp_roster *rosters;
     uint64_t next_comm;
     int conns;

@@ -288,8 +288,8 @@ static void
 vanished(hp_join_group *m, const hp_member *gone, uint64_t now)
 {
     hoop_error error;
-    hp_err_set(&error, HOOP_ERR_PEER_LOST, "%s vanished while the communicator was being split",
-               hp_member_process(gone).text);
+    hp_err_set(&error, HOOP_ERR_PEER_LOST, "%s vanished while the communicator was being %s",
+               hp_member_process(gone).text, m->grow ? "grown" : "split");
     error.rank = gone->rank;
     error.phase = HOOP_PHASE_BRINGUP;
     hp_join_group_fail(m, &error, now);
@@ -311,7 +311,8 @@ hp_join_group_lost(hp_join_group *m, const void *peer, uint64_t now)
     if (!entry)
         return;
     hp_member gone = entry->member;
-    *entry = m->joined[--m->joined_n];
+    m->joined_n--; /* the others keep the order in which they came */
+    memmove(entry, entry + 1, (size_t)(m->joined + m->joined_n - entry) * sizeof(*entry));
     unmark(m, gone.rank);
     if (m->parent && !m->shrink)
         vanished(m, &gone, now);
@@ -370,8 +371,10 @@ hp_join_group_take(hp_join_group *m, hp_join_group *from, hoop_error *error)
     if (!from->joined_n)
         return 0;
     first.member = from->joined[0].member;
-    if (same_settings(m, &first, error) || make_room(m, from->joined_n, error))
+    if (same_settings(m, &first, error) || make_room(m, from->joined_n, error)) {
+        error->phase = HOOP_PHASE_BRINGUP;
         return -1;
+    }
     for (int i = 0; i < from->joined_n; i++) {
         m->joined[m->joined_n] = from->joined[i];
         m->joined[m->joined_n].member.rank = m->joined_n;
@@ -461,7 +464,9 @@ await_away(hp_join_group *m, uint64_t now)
     for (int i = 0; i < m->joined_n; i++) {
         const hp_joined *entry = &m->joined[i];
         uint64_t since = entry->alive ? entry->alive : entry->away;
-        if (!entry->away || now - since < HP_RETURN_MS * HP_MS)
+        /* a proxy may close and refuse for as long as it takes to start it again */
+        uint64_t patience = entry->member.proxied ? m->peer_timeout : HP_RETURN_MS * HP_MS;
+        if (!entry->away || now - since < patience)
             continue;
         vanished(m, &entry->member, now);
         return;

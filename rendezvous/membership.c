@@ -279,6 +279,7 @@ enter(hp_membership *m, uint64_t now)
     }
     if (m->state == HP_CLIENT_GO)
         return;
+    m->give_up_at = m->options.grow && !m->options.parent ? HP_NEVER : m->give_up_at; /* the others grow when they do */
     m->away = HP_HERE;
     if (m->state == HP_CLIENT_READY && (m->features & HP_FEATURE_COMEBACK))
         send_frame(m, HP_READY, NULL, 0);
@@ -593,8 +594,7 @@ hp_membership_leave(hp_membership *m, uint64_t completed)
     m->options.started = m->options.started > completed ? m->options.started : completed;
     m->state = HP_CLIENT_LEFT;
     send_count(m, HP_LEAVE, completed);
-    if (m->line == HP_LINE_NONE)
-        m->away = HP_HERE; /* it is away, and does not dial */
+    m->away = m->line == HP_LINE_NONE ? HP_HERE : m->away; /* it is away, and does not dial */
     m->dial_at = m->line == HP_LINE_NONE ? HP_NEVER : m->dial_at;
     m->give_up_at = HP_NEVER;
 }

@@ -107,6 +107,8 @@ nobody(void)
     for (int i = 0; i < N; i++)
         grow(10 + i, i, 1);
     ok(s.conns[10].empty && s.conns[12].empty && s.conns[10].disconnected, "nobody waits: there is no new ring");
+    grow(15, 0, 1);
+    ok(s.conns[15].empty && !s.conns[15].causes, "... also for a rank that was away, and asks again");
     come(50, "slice=1\n");
     for (int i = 0; i < N; i++)
         grow(20 + i, i, 2);
@@ -123,9 +125,12 @@ lost(void)
     sim_lose(&s, 50);
     sim_break(&s, 51);
     sim_abort(&s, 52, HOOP_ERR_ABORTED, -1, "interrupted");
+    come(54, "slice=1\n");
+    come(55, "slice=1\n");
     for (int i = 0; i < N; i++)
         grow(10 + i, i, 1);
-    ok(has_ring(10, 0, 4, 1) && has_ring(53, 3, 4, 1), "those that have gone are not taken in");
+    ok(has_ring(10, 0, 6, 1) && has_ring(53, 3, 6, 1) && has_ring(55, 5, 6, 1),
+       "those that have gone are not taken in, and the others keep their order");
     ok(!s.failures, "... and fail nobody");
     sim_close(&s);
 }
@@ -135,16 +140,35 @@ unlike(void)
 {
     open_world();
     come(50, "slice=2\n");
-    ok(waits(50), "what settings the ring has is not known before");
     come(51, "slice=1\n");
-    ok(s.conns[50].cause.code == HOOP_ERR_MISMATCH && s.conns[51].cause.code == HOOP_ERR_MISMATCH,
-       "those that wait must agree");
     come(52, "slice=2\n");
+    ok(waits(50) && waits(51) && waits(52), "what settings the ring has is not known before it grows");
+    sim_lose(&s, 50);
+    come(53, "slice=1\n");
     for (int i = 0; i < N; i++)
         grow(10 + i, i, 1);
-    ok(s.conns[52].cause.code == HOOP_ERR_MISMATCH && strstr(s.conns[52].cause.text, "slice=2"),
-       "... with the ring, too: %s", s.conns[52].cause.text);
-    ok(s.conns[10].empty && !s.conns[10].causes, "... which stays as it is");
+    ok(s.conns[52].cause.code == HOOP_ERR_MISMATCH && strstr(s.conns[52].cause.text, "pid 952) has \"slice=2\""),
+       "then those that differ are refused: %s", s.conns[52].cause.text);
+    ok(has_ring(10, 0, 5, 1) && has_ring(51, 3, 5, 1) && has_ring(53, 4, 5, 1), "... and only those");
+    sim_close(&s);
+}
+
+/* A process is one rank; a connection that is made again is no second one. */
+static void
+same_process(void)
+{
+    hp_join join = sim_join_of(0, 1, 1);
+    open_world();
+    join.member.rank = -1;
+    join.grow = 1;
+    join.epoch = 7;
+    sim_join(&s, 50, &join);
+    sim_join(&s, 51, &join);
+    ok(s.conns[50].disconnected && waits(51), "a newcomer that dials again has its place");
+    join.epoch = 8;
+    sim_join(&s, 52, &join);
+    ok(s.conns[52].cause.code == HOOP_ERR_RENDEZVOUS && waits(51), "a second thread of it is refused: %s",
+       s.conns[52].cause.text);
     sim_close(&s);
 }
 
@@ -223,7 +247,7 @@ one_grow(int *member, int size, int to, uint32_t split)
                 sim_break(&s, waiting[gone]);
             else
                 sim_abort(&s, waiting[gone], HOOP_ERR_ABORTED, -1, "interrupted");
-            for (n--; gone < n; gone++) /* the server puts the last one into its place, so only who waits is known */
+            for (n--; gone < n; gone++)
                 waiting[gone] = waiting[gone + 1];
         }
         grow(to + order[i], member[order[i]], split);
@@ -285,6 +309,7 @@ main(void)
     nobody();
     lost();
     unlike();
+    same_process();
     failing();
     lives();
     return tap_failures() != 0;

@@ -215,6 +215,10 @@ alone(int guest, int size, void *arg)
         return bad("alone", NULL);
     hoop_comm_destroy(comm);
     setenv("HOOP_JOIN", "1", 1);
+    if (refused("a rank and a size", NULL, HOOP_ERR_INVALID_ARGUMENT, hoop_comm_create(&comm, NULL), "has neither"))
+        return 1;
+    unsetenv("HOOP_RANK");
+    unsetenv("HOOP_SIZE");
     return refused("no server", NULL, HOOP_ERR_INVALID_ARGUMENT, hoop_comm_create(&comm, NULL),
                    "HOOP_RENDEZVOUS is not set");
 }

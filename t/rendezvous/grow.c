@@ -21,17 +21,9 @@ static sim s;
 static int
 grow(int g, int member, uint32_t split)
 {
-    const sim_conn *was = &s.conns[member];
-    hp_join join = sim_join_of(was->rank, was->ring.size, 1);
-    join.member = was->ring.members[was->rank];
-    join.member.rank = -1;
-    join.parent = was->ring.comm;
-    join.parent_rank = was->rank;
-    join.parent_size = join.size = was->ring.size;
+    hp_join join = sim_derived_of(&s, member);
     join.split = split;
     join.grow = 1;
-    join.warn_after = HP_SEC / 2;
-    join.digest = hp_ring_digest(&was->ring);
     return sim_join(&s, g, &join);
 }
 
@@ -55,14 +47,6 @@ open_world(void)
     sim_world(&s, N, 1);
 }
 
-/* Conn g is rank `rank` of `size`, with this epoch. */
-static int
-has_ring(int g, int rank, int size, uint32_t epoch)
-{
-    const sim_conn *c = &s.conns[g];
-    return c->joined == 1 && c->rank == rank && c->ring.size == size && c->ring.epoch == epoch;
-}
-
 /* Conn g waits: it has been told nothing. */
 static int
 waits(int g)
@@ -84,8 +68,10 @@ taken(void)
     ok(waits(50), "... until all ranks have called it");
     come(51, "slice=1\n");
     grow(11, 1, 1);
-    ok(has_ring(10, 0, 5, 1) && has_ring(11, 1, 5, 1) && has_ring(12, 2, 5, 1), "the ranks keep their numbers");
-    ok(has_ring(50, 3, 5, 1) && has_ring(51, 4, 5, 1), "the newcomers follow in the order in which they came");
+    ok(sim_has_ring(&s, 10, 0, 5, 1) && sim_has_ring(&s, 11, 1, 5, 1) && sim_has_ring(&s, 12, 2, 5, 1),
+       "the ranks keep their numbers");
+    ok(sim_has_ring(&s, 50, 3, 5, 1) && sim_has_ring(&s, 51, 4, 5, 1),
+       "the newcomers follow in the order in which they came");
     for (int g = 10; g < 13; g++)
         sim_say(&s, g, HP_READY, NULL, 0);
     ok(!s.conns[10].go, "the ring is linked with all of them");
@@ -112,7 +98,7 @@ nobody(void)
     come(50, "slice=1\n");
     for (int i = 0; i < N; i++)
         grow(20 + i, i, 2);
-    ok(has_ring(20, 0, 4, 1) && has_ring(50, 3, 4, 1), "... until somebody does");
+    ok(sim_has_ring(&s, 20, 0, 4, 1) && sim_has_ring(&s, 50, 3, 4, 1), "... until somebody does");
     sim_close(&s);
 }
 
@@ -129,7 +115,7 @@ lost(void)
     come(55, "slice=1\n");
     for (int i = 0; i < N; i++)
         grow(10 + i, i, 1);
-    ok(has_ring(10, 0, 6, 1) && has_ring(53, 3, 6, 1) && has_ring(55, 5, 6, 1),
+    ok(sim_has_ring(&s, 10, 0, 6, 1) && sim_has_ring(&s, 53, 3, 6, 1) && sim_has_ring(&s, 55, 5, 6, 1),
        "those that have gone are not taken in, and the others keep their order");
     ok(!s.failures, "... and fail nobody");
     sim_close(&s);
@@ -149,7 +135,8 @@ unlike(void)
         grow(10 + i, i, 1);
     ok(s.conns[52].cause.code == HOOP_ERR_MISMATCH && strstr(s.conns[52].cause.text, "pid 952) has \"slice=2\""),
        "then those that differ are refused: %s", s.conns[52].cause.text);
-    ok(has_ring(10, 0, 5, 1) && has_ring(51, 3, 5, 1) && has_ring(53, 4, 5, 1), "... and only those");
+    ok(sim_has_ring(&s, 10, 0, 5, 1) && sim_has_ring(&s, 51, 3, 5, 1) && sim_has_ring(&s, 53, 4, 5, 1),
+       "... and only those");
     sim_close(&s);
 }
 
@@ -186,14 +173,8 @@ failing(void)
     sim_close(&s);
     open_world();
     grow(10, 0, 1);
-    hp_join split = sim_join_of(1, N, 1);
-    split.member = s.conns[1].ring.members[1];
-    split.member.rank = -1;
-    split.parent = s.conns[1].ring.comm;
-    split.parent_rank = 1;
-    split.parent_size = N;
+    hp_join split = sim_derived_of(&s, 1);
     split.split = 1;
-    split.digest = hp_ring_digest(&s.conns[1].ring);
     sim_join(&s, 11, &split);
     ok(s.conns[10].cause.code == HOOP_ERR_MISMATCH && s.conns[11].cause.code == HOOP_ERR_MISMATCH,
        "one grows, and one splits");
@@ -254,10 +235,10 @@ one_grow(int *member, int size, int to, uint32_t split)
     }
     int good = 1, seen = 0;
     for (int i = 0; i < size; i++)
-        good &= n ? has_ring(to + i, i, size + n, s.conns[to].ring.epoch) : s.conns[to + i].empty;
+        good &= n ? sim_has_ring(&s, to + i, i, size + n, s.conns[to].ring.epoch) : s.conns[to + i].empty;
     for (int i = 0; i < n; i++) {
         int rank = s.conns[waiting[i]].rank;
-        good &= has_ring(waiting[i], rank, size + n, s.conns[to].ring.epoch) && rank >= size;
+        good &= sim_has_ring(&s, waiting[i], rank, size + n, s.conns[to].ring.epoch) && rank >= size;
         seen |= 1 << (rank - size);
         member[rank] = waiting[i];
         sim_say(&s, waiting[i], HP_READY, NULL, 0);

@@ -23,18 +23,10 @@ static sim s;
 static int
 shrink(int g, int member, uint64_t completed)
 {
-    const sim_conn *was = &s.conns[member];
-    hp_join join = sim_join_of(was->rank, was->ring.size, 1);
-    join.member = was->ring.members[was->rank];
-    join.member.rank = -1;
-    join.parent = was->ring.comm;
-    join.parent_rank = was->rank;
-    join.parent_size = join.size = was->ring.size;
+    hp_join join = sim_derived_of(&s, member);
     join.shrink = 1;
-    join.digest = hp_ring_digest(&was->ring);
     join.started = completed + 1;
     join.completed = completed;
-    join.warn_after = HP_SEC / 2;
     return sim_join(&s, g, &join);
 }
 
@@ -43,14 +35,6 @@ open_world(void)
 {
     sim_open(&s);
     sim_world(&s, N, 1);
-}
-
-/* Conn g is rank `rank` of `size`, with this epoch. */
-static int
-has_ring(int g, int rank, int size, uint32_t epoch)
-{
-    const sim_conn *c = &s.conns[g];
-    return c->joined == 1 && c->rank == rank && c->ring.size == size && c->ring.epoch == epoch;
 }
 
 static void
@@ -62,7 +46,8 @@ those_left(void)
     shrink(10, 0, 6);
     ok(!s.conns[10].joined, "not before all that are left have come");
     shrink(11, 1, 6);
-    ok(has_ring(10, 0, 3, 1) && has_ring(11, 1, 3, 1) && has_ring(13, 2, 3, 1), "three ranks, in the old order");
+    ok(sim_has_ring(&s, 10, 0, 3, 1) && sim_has_ring(&s, 11, 1, 3, 1) && sim_has_ring(&s, 13, 2, 3, 1),
+       "three ranks, in the old order");
     is_int(803, s.conns[10].ring.members[2].pid, "... each with its process");
     ok(s.conns[10].ring.least == 6 && s.conns[13].ring.most == 7, "... and one history");
     for (int g = 10; g <= 13; g++)
@@ -78,7 +63,7 @@ those_left(void)
     ok(s.conns[10].cause.code == HOOP_ERR_PEER_LOST && s.conns[10].cause.rank == 1, "the next ring fails as any other");
     shrink(30, 10, 9);
     shrink(33, 13, 9);
-    ok(has_ring(30, 0, 2, 2) && has_ring(33, 1, 2, 2), "... and is shrunk as any other");
+    ok(sim_has_ring(&s, 30, 0, 2, 2) && sim_has_ring(&s, 33, 1, 2, 2), "... and is shrunk as any other");
     sim_close(&s);
 }
 
@@ -92,7 +77,7 @@ healthy(void)
     for (int i = 0; i < N; i++)
         if (i != 1)
             shrink(10 + i, i, 3);
-    ok(has_ring(10, 0, 4, 1) && has_ring(13, 3, 4, 1), "... for all the others to form the next one");
+    ok(sim_has_ring(&s, 10, 0, 4, 1) && sim_has_ring(&s, 13, 3, 4, 1), "... for all the others to form the next one");
     sim_close(&s);
 }
 
@@ -118,7 +103,7 @@ awaited(void)
     sim_pass(&s, 2900);
     ok(!s.conns[10].joined, "... until the time of those that wait is up");
     sim_pass(&s, 200);
-    ok(has_ring(10, 0, 2, 1) && has_ring(11, 1, 2, 1), "... and then left behind");
+    ok(sim_has_ring(&s, 10, 0, 2, 1) && sim_has_ring(&s, 11, 1, 2, 1), "... and then left behind");
     sim_pass(&s, 4000);
     sim_say(&s, 10, HP_READY, NULL, 0);
     sim_say(&s, 11, HP_READY, NULL, 0);
@@ -131,26 +116,26 @@ gone(void)
 {
     open_waiting();
     sim_count(&s, 2, HP_LEAVE, 0);
-    ok(has_ring(10, 0, 2, 1), "one that leaves is not awaited");
+    ok(sim_has_ring(&s, 10, 0, 2, 1), "one that leaves is not awaited");
     sim_close(&s);
     open_waiting();
     sim_break(&s, 2);
     sim_pass(&s, 1000);
     ok(!s.conns[10].joined, "one whose connection is reset may come back");
     hp_job_probed(s.job, &s.conns[0].ring.members[2], 1, s.now);
-    ok(has_ring(10, 0, 2, 1), "... unless its process has ended");
+    ok(sim_has_ring(&s, 10, 0, 2, 1), "... unless its process has ended");
     sim_close(&s);
     open_waiting();
     sim_break(&s, 2);
     shrink(12, 2, 1);
-    ok(has_ring(12, 2, 3, 1), "one that was reset and comes has its place");
+    ok(sim_has_ring(&s, 12, 2, 3, 1), "one that was reset and comes has its place");
     sim_close(&s);
     open_world();
     sim_lose(&s, 3);
     shrink(10, 0, 1);
     hp_absence_see(&s.conns[2].conn, 60 * HP_SEC);
     shrink(11, 1, 1);
-    ok(has_ring(10, 0, 2, 1), "one whose host is cut off is not awaited");
+    ok(sim_has_ring(&s, 10, 0, 2, 1), "one whose host is cut off is not awaited");
     sim_close(&s);
 }
 
@@ -161,12 +146,12 @@ breaks(void)
     sim_lose(&s, 11);
     sim_lose(&s, 1);
     shrink(12, 2, 1);
-    ok(has_ring(10, 0, 2, 1) && has_ring(12, 1, 2, 1), "one that dies in the shrink is left out");
+    ok(sim_has_ring(&s, 10, 0, 2, 1) && sim_has_ring(&s, 12, 1, 2, 1), "one that dies in the shrink is left out");
     sim_lose(&s, 12);
     ok(s.conns[10].cause.code == HOOP_ERR_PEER_LOST, "one that dies while the ring is linked ends it");
     sim_lose(&s, 2);
     shrink(20, 0, 1);
-    ok(has_ring(20, 0, 1, 1), "... and the others come once more, with the old ring");
+    ok(sim_has_ring(&s, 20, 0, 1, 1), "... and the others come once more, with the old ring");
     sim_say(&s, 20, HP_READY, NULL, 0);
     ok(s.conns[20].go, "... and are alone, if need be");
     sim_close(&s);
@@ -178,7 +163,7 @@ breaks(void)
     sim_lose(&s, 0);
     shrink(11, 1, 1);
     shrink(12, 2, 1);
-    ok(has_ring(11, 0, 2, 1), "one that gives up is left out");
+    ok(sim_has_ring(&s, 11, 0, 2, 1), "one that gives up is left out");
     sim_close(&s);
 }
 

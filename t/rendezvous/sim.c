@@ -183,6 +183,28 @@ sim_join_of(int rank, int size, int per_host)
     return join;
 }
 
+hp_join
+sim_derived_of(const sim *s, int member)
+{
+    const sim_conn *was = &s->conns[member];
+    hp_join join = sim_join_of(was->rank, was->ring.size, 1);
+    join.member = was->ring.members[was->rank];
+    join.member.rank = -1;
+    join.parent = was->ring.comm;
+    join.parent_rank = was->rank;
+    join.parent_size = join.size = was->ring.size;
+    join.digest = hp_ring_digest(&was->ring);
+    join.warn_after = HP_SEC / 2;
+    return join;
+}
+
+int
+sim_has_ring(const sim *s, int g, int rank, int size, uint32_t epoch)
+{
+    const sim_conn *c = &s->conns[g];
+    return c->joined == 1 && c->rank == rank && c->ring.size == size && c->ring.epoch == epoch;
+}
+
 int
 sim_enter(sim *s, int g, const hp_join *join)
 {

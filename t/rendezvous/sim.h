@@ -46,6 +46,10 @@ void sim_close(sim *s);
 
 /* "10.0.0.1" style defaults: host = rank / per_host, patience 5 s, op time-out 2 s, settings "slice=1\n". */
 hp_join sim_join_of(int rank, int size, int per_host);
+/* Of the rank that conn `member` is, for a communicator that is made of its ring. */
+hp_join sim_derived_of(const sim *s, int member);
+/* Whether conn g has got a ring, once, of which it is rank `rank` of `size`, with this epoch. */
+int sim_has_ring(const sim *s, int g, int rank, int size, uint32_t epoch);
 int sim_enter(sim *s, int g, const hp_join *join); /* the hello; returns judge's status */
 int sim_join(sim *s, int g, const hp_join *join);  /* hello and JOIN; -1: breach of protocol */
 int sim_say(sim *s, int g, int type, const void *payload, size_t n);

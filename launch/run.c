@@ -143,13 +143,14 @@ rank_exited(void *arg, hp_host *host, const hp_rank_exit *end)
     ended.program = run->options->argv[0];
     hp_output_ended(run->output, ended.rank);
     hp_failure_word word = hp_failure_exited(&run->failure, &ended);
-    if (word == HP_FAILURE_SPARED && run->phase != STOPPING) {
+    int goes_on = word == HP_FAILURE_SPARED && run->phase != STOPPING;
+    if (goes_on) {
         char *sentence = hp_rank_exit_sentence(&ended, run->failure.running, 1);
         hp_diag(run->output, "%s", sentence);
         free(sentence);
     }
     /* If the run is stopped after it, what the other ranks say about it would only hide the cause. */
-    if (ended.status == 0 || (word == HP_FAILURE_SPARED && run->phase != STOPPING))
+    if (ended.status == 0 || goes_on)
         hp_job_server_rank_exited(&run->server, ended.rank, host->name);
     if (word == HP_FAILURE_FIRST && run->phase != STOPPING)
         hp_timer_set(run->failure_delay, run->failure.running > 0 ? FAILURE_DELAY : 0);

@@ -156,19 +156,18 @@ hp_environment_find(hp_environment *environment, const hoop_config *config, hp_l
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "HOOP_RANK=%d is not below HOOP_SIZE=%d: ranks count from 0", environment->rank,
                           environment->size);
-    if (hp_config_number(config, HP_SET_join) && (environment->rank >= 0 || environment->size > 0))
+    int joins = hp_config_number(config, HP_SET_join) != 0;
+    if (joins && (environment->rank >= 0 || environment->size > 0))
         return hp_err_set(
             error, HOOP_ERR_INVALID_ARGUMENT,
             "HOOP_JOIN=1 with HOOP_RANK=%d and HOOP_SIZE=%d: a process that waits for a place has neither; unset "
             "them, or HOOP_JOIN",
             environment->rank, environment->size);
-    if (hp_config_number(config, HP_SET_join) && !environment->alone) {
-        environment->size = 1;
-        return hp_environment_server(&environment->server, config, loop, deadline, error);
-    }
-    if (hp_config_number(config, HP_SET_join))
+    if (joins && environment->alone)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "HOOP_JOIN=1 but HOOP_RENDEZVOUS is not set: give the address of the job's server");
+    if (joins)
+        environment->size = 1; /* so far */
     if (environment->alone)
         return find_alone(environment, config, error);
     if (environment->size < 1)

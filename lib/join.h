@@ -30,19 +30,20 @@ hoop_result hp_join_world(hoop_comm *comm, uint64_t deadline, hoop_error *error)
 
 typedef struct hp_derivation {
     int shrink; /* 1: of the ranks that are left; 0: of those with the same colour, in the order of their keys */
-    int grow;   /* 1: of all ranks, and those that wait; comm->size is 0 afterwards if none does */
+    int grow;   /* 1: of all ranks, and those that wait */
     int color, key;
     uint64_t within; /* ns until it has failed */
 } hp_derivation;
 
-/* A ring of ranks of `parent`; comm->size is 0 afterwards when the colour was negative. */
+/* A ring of ranks of `parent`; comm->size is 0 afterwards when the colour was negative, or nobody waits. */
 hoop_result hp_join_derived(hoop_comm *comm, hoop_comm *parent, const hp_derivation *how, hoop_error *error);
 
 /* --- the end: operations in flight, LEAVE, the last bytes, the memory --- */
 
 /*
- * Waits for operations in flight up to op_timeout_ms, for receives that no rank matches 5 s, then aborts them; sends LEAVE, and waits until the last bytes are
- * delivered. Frees nothing. 0: another thread is stuck with the baton, and nothing was taken down.
+ * Waits for operations in flight up to op_timeout_ms, and for receives that no rank matches 5 s, then aborts them; sends
+ * LEAVE, and waits until the last bytes are delivered. Frees nothing. 0: another thread is stuck with the baton, and nothing
+ * was taken down.
  */
 int hp_leave(hoop_comm *comm);
 

@@ -77,6 +77,8 @@ hp_rank_map_fill(hp_rank_map *map, const hp_host_list *hosts, const hp_rank_map_
                  : request->per_host > 0 ? (long)request->per_host * hosts->count
                  : alone                 ? request->cores
                                          : slots_in_all(hosts);
+    if (request->ranks == 0 && request->most > 0 && ranks > request->most)
+        ranks = request->most;
     int even = request->per_host == 0 && request->local && !slots_written(hosts); /* whatever a host's slots */
     int next = 0;
     if (ranks > RANKS_MAX)
@@ -195,10 +197,29 @@ count_local(hp_mapping *mapping)
     free(all);
 }
 
+/* Whether that many ranks are within --elastic. */
+static hoop_result
+check_elastic(const hp_options *options, int ranks, hoop_error *error)
+{
+    hp_option_range elastic = options->elastic;
+    if (elastic.least > ranks)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "--elastic %d lets a job go on with %d ranks, and this one has %d; start more ranks (-n), or "
+                          "write a smaller number",
+                          elastic.least, elastic.least, ranks);
+    if (elastic.most > 0 && ranks > elastic.most)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "--elastic %d:%d lets no more than %d ranks run, and -n starts %d; write --elastic %d:%d, or "
+                          "-n %d",
+                          elastic.least, elastic.most, elastic.most, ranks, elastic.least, ranks, elastic.most);
+    return HOOP_SUCCESS;
+}
+
 hoop_result
 hp_mapping_make(hp_mapping *mapping, const hp_options *options, hoop_error *error)
 {
-    hp_rank_map_request request = {.ranks = options->ranks, .per_host = options->per_host, .local = 1};
+    hp_rank_map_request request = {
+        .ranks = options->ranks, .most = options->elastic.most, .per_host = options->per_host, .local = 1};
     char self[PATH_MAX];
     request.cores = hp_processors_count();
     request.allocation = options->whole_allocation ? options->allocation.name : NULL;
@@ -216,10 +237,8 @@ hp_mapping_make(hp_mapping *mapping, const hp_options *options, hoop_error *erro
     request.local &= !options->whole_allocation;
     if (hp_rank_map_fill(&mapping->ranks, mapping->list, &request, error) != HOOP_SUCCESS)
         return HOOP_ERR_INVALID_ARGUMENT;
-    if (options->elastic > mapping->ranks.size)
-        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                          "--elastic %d lets a job go on with %d ranks, and this one has %d", options->elastic,
-                          options->elastic, mapping->ranks.size);
+    if (check_elastic(options, mapping->ranks.size, error) != HOOP_SUCCESS)
+        return HOOP_ERR_INVALID_ARGUMENT;
     count_local(mapping);
     mapping->all_here = 1;
     hp_spawn_own_path(self);

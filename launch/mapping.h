@@ -16,7 +16,8 @@ typedef struct hp_rank_map {
 } hp_rank_map;
 
 typedef struct hp_rank_map_request {
-    int ranks;              /* 0: not given: as many as there are slots */
+    int ranks;              /* 0: not given: as many as there are slots, */
+    int most;               /* but no more than these; 0: any number */
     int per_host;           /* 0: not given: by slots */
     int local;              /* all hosts are this one: more ranks than processors are fine unless slots were written */
     int cores;              /* what this host, listed alone and once, offers when neither slots nor ranks were given */

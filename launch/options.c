@@ -66,6 +66,28 @@ take_number(given *g, int most, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
+/* MIN or MIN:MAX. */
+static hoop_result
+take_range(given *g, int most, hoop_error *error)
+{
+    hp_option_range *range = g->field;
+    const char *colon = strchr(g->value, ':');
+    char *first = hp_xstrndup(g->value, strcspn(g->value, ":"));
+    *range = (hp_option_range){0};
+    int fits = hp_number_parse_int(first, 1, most, &range->least) &&
+               (!colon || hp_number_parse_int(colon + 1, 1, most, &range->most));
+    free(first);
+    if (!fits)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "%s %.40s: write a whole number from 1 to %d, or two of them, as in %s 2:4", g->option,
+                          g->value, most, g->option);
+    if (range->most > 0 && range->most < range->least)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "%s %d:%d: the first number is the least, the second the most; write %s %d:%d", g->option,
+                          range->least, range->most, g->option, range->most, range->least);
+    return HOOP_SUCCESS;
+}
+
 static hoop_result
 take_seconds(given *g, hoop_error *error)
 {
@@ -147,6 +169,7 @@ enum value_kind {
     KIND_choice,
     KIND_count,
     KIND_port,
+    KIND_range,
     KIND_seconds,
     KIND_folder,
     KIND_hosts,
@@ -290,6 +313,7 @@ take_value(given *g, enum value_kind kind, hoop_error *error)
     case KIND_choice: return take_choice(g, error);
     case KIND_count: return take_number(g, RANKS_MAX, error);
     case KIND_port: return take_number(g, PORT_MAX, error);
+    case KIND_range: return take_range(g, RANKS_MAX, error);
     case KIND_seconds: return take_seconds(g, error);
     case KIND_hosts:
     case KIND_hostfile: return take_hosts(g, kind == KIND_hostfile, error);

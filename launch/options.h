@@ -12,8 +12,11 @@
 
 /* What the fields of options.def are, by kind. */
 typedef int hp_option_flag;
-typedef int hp_option_count;        /* 0: not given */
-typedef int hp_option_port;         /* 0: not given */
+typedef int hp_option_count; /* 0: not given */
+typedef int hp_option_port;  /* 0: not given */
+typedef struct hp_option_range {
+    int least, most; /* 0: not given */
+} hp_option_range;
 typedef uint64_t hp_option_seconds; /* in ns; 0: not given */
 typedef char *hp_option_folder;     /* an absolute path; NULL: not given */
 

@@ -490,8 +490,8 @@ open_run(hp_run *run, hoop_error *error)
                                       .moved = output_moved,
                                       .arg = run};
     hp_failure_open(&run->failure, run->mapping->ranks.size);
-    if (run->options->elastic)
-        run->failure.spare = run->mapping->ranks.size - run->options->elastic;
+    if (run->options->elastic.least)
+        run->failure.spare = run->mapping->ranks.size - run->options->elastic.least;
     signal(SIGPIPE, SIG_IGN);
     signal(SIGTTIN, SIG_IGN);
     run->loop = hp_loop_new();

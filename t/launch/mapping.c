@@ -46,6 +46,11 @@ static const row rows[] = {
      {.ranks = 5, .per_host = 2},
      "5 ranks do not fit on 2 hosts with 2 on each; list more hosts or write a larger -N"},
     {"a:2,b:4", {.per_host = 4}, "-N 4 puts 4 ranks on a, which has 2 slots; write a smaller -N or slots=4"},
+    {"a:2,b:2", {.most = 3}, "0+2 2+1 "},
+    {"a:2,b:2", {.most = 9}, "0+2 2+2 "},
+    {"a:2,b:2", {.most = 3, .per_host = 2}, "0+2 2+1 "},
+    {"a", {.most = 3, .local = 1, .cores = 8}, "0+3 "},
+    {"a[1-9]:65536", {.most = 3}, "0+3 3+0 3+0 3+0 3+0 3+0 3+0 3+0 3+0 "},
     {"a[1-9]:65536", {0}, "589824 ranks are more than hoop's limit of 65536"},
 };
 
@@ -155,6 +160,39 @@ check_domains(void)
 }
 
 static void
+check_elastic(void)
+{
+    static const struct {
+        int ranks;
+        hp_option_range elastic;
+        const char *sentence;
+    } wrong[] = {
+        {4,
+         {5, 0},
+         "--elastic 5 lets a job go on with 5 ranks, and this one has 4; start more ranks (-n), or write a "
+         "smaller number"},
+        {4,
+         {5, 9},
+         "--elastic 5 lets a job go on with 5 ranks, and this one has 4; start more ranks (-n), or write a "
+         "smaller number"},
+        {4, {2, 3}, "--elastic 2:3 lets no more than 3 ranks run, and -n starts 4; write --elastic 2:4, or -n 3"},
+    };
+    static char *program[] = {"x", NULL};
+    hp_mapping mapping;
+    hoop_error error;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        hp_options options = {.argv = program, .ranks = wrong[i].ranks, .elastic = wrong[i].elastic};
+        is_int(HOOP_ERR_INVALID_ARGUMENT, hp_mapping_make(&mapping, &options, &error), "too few ranks, or too many");
+        is_string(wrong[i].sentence, error.text, "in words");
+        hp_mapping_free(&mapping);
+    }
+    hp_options options = {.argv = program, .ranks = 4, .elastic = {2, 9}};
+    is_int(HOOP_SUCCESS, hp_mapping_make(&mapping, &options, &error), "more than are started may be allowed");
+    is_int(4, mapping.ranks.size, "and so many are started");
+    hp_mapping_free(&mapping);
+}
+
+static void
 check_alone(void)
 {
     static char *program[] = {"x", NULL};
@@ -176,6 +214,7 @@ main(void)
     check_print();
     check_local();
     check_domains();
+    check_elastic();
     check_alone();
     return 0;
 }

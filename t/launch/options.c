@@ -70,6 +70,12 @@ check_numbers(void)
         ok(o.agent.bind && o.label && !o.verbose && !o.tee, "flags that are given are set, others are not");
     }
     hp_options_free(&o);
+    if (takes("--elastic 3 x", &o))
+        ok(o.elastic.least == 3 && o.elastic.most == 0, "a least number alone");
+    hp_options_free(&o);
+    if (takes("--elastic=3:8 x", &o))
+        ok(o.elastic.least == 3 && o.elastic.most == 8, "with the most");
+    hp_options_free(&o);
 }
 
 static void
@@ -154,6 +160,11 @@ check_mistakes(void)
         {"--timeout -1 x", "--timeout -1: write a number of seconds"},
         {"--timeout 0 x", "--timeout 0: write a number of seconds above 0, as in --timeout 90 or"},
         {"--timeout nan x", "--timeout nan: write a number of seconds"},
+        {"--elastic 0 x", "--elastic 0: write a whole number from 1 to 65536, or two of them, as in --elastic 2:4"},
+        {"--elastic 2: x", "--elastic 2:: write a whole number"},
+        {"--elastic :4 x", "--elastic :4: write a whole number"},
+        {"--elastic 2:4:6 x", "--elastic 2:4:6: write a whole number"},
+        {"--elastic 3:2 x", "--elastic 3:2: the first number is the least, the second the most; write --elastic 2:3"},
         {"--bind=1 x", "--bind takes no value; write --bind alone"},
         {"--wdir= x", "--wdir needs a value that is not empty"},
         {"--pty=some x", "--pty=some: write one of auto|always|never"},

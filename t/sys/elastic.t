@@ -152,5 +152,7 @@ is 3 $? 'two of three fail, one too many'
 timeout 60 "$hooprun" -n 3 --elastic 1 sh -c 'exit $((HOOP_RANK ? 3 : 0))' >out 2>err
 is 0 $? 'two of three may fail'
 timeout 60 "$hooprun" -n 3 --elastic 4 true >out 2>err
-is '2 hooprun: --elastic 4 lets a job go on with 4 ranks, and this one has 3' "$? $(cat err)" 'more than there are'
+is '2 hooprun: --elastic 4 lets a job go on with 4 ranks, and this one has 3; start more ranks (-n), or write a smaller number' \
+    "$? $(cat err)" 'more than there are'
+is 2 "$("$hooprun" -H localhost:4 --elastic 1:2 sh -c 'echo $HOOP_SIZE' | sort -u)" 'no more than the second number are started'
 done_testing

@@ -4,6 +4,7 @@
  * epoch they take in the processes that wait for a place.
  *
  *     hooprun -n 4 --elastic 1 digits_elastic
+ *     hooprun -n 4 --elastic 2 --max-restarts 3 digits_elastic
  *     HOOP_JOIN=1 HOOP_RENDEZVOUS=host:port HOOP_JOB=name HOOP_SECRET_FILE=file digits_elastic
  *
  * Every rank takes a step only after its gradient has been averaged, in one operation, so that the state of a rank is that

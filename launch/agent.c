@@ -246,7 +246,8 @@ start_ranks(agent *a)
     /* What the ranks here read as peer_timeout_ms, this process reads, too: it has their variables and settings files. */
     uint32_t ms = (uint32_t)hp_config_glance_number(HP_SET_peer_timeout_ms);
     a->lease = hp_lease_of(ms * HP_MS);
-    hp_knock_open(&a->knock, a->loop, getenv("HOOP_RENDEZVOUS"), a->secret_fd, a->spec.rank[0]);
+    hp_knock_open(&a->knock, a->loop, getenv("HOOP_RENDEZVOUS"), a->secret_fd,
+                  a->spec.ranks > 0 ? a->spec.rank[0] : -1);
     hp_agent_msg_put32(&a->out.buffer, HP_MSG_LEASE, ms);
     push(a);
     a->ranks = hp_ranks_start(a->loop, &a->spec, a->secret_fd, a->own_dir, &owner, &start_error);
@@ -254,8 +255,10 @@ start_ranks(agent *a)
         a->step = RUN_RANKS;
     else
         fail(a, start_error.status, start_error.text);
-    close(a->secret_fd);
-    a->secret_fd = -1;
+    if (a->spec.options.max_restarts == 0) {
+        close(a->secret_fd);
+        a->secret_fd = -1;
+    }
     hp_timer_set(a->look, LOOK);
 }
 
@@ -264,6 +267,7 @@ handle(agent *a, const hp_agent_msg *msg)
 {
     hoop_error error;
     int signal;
+    uint32_t rank;
     if (a->step == TAKE_SPEC) {
         if (hp_spec_take(&a->spec, msg, &error) != HOOP_SUCCESS)
             fail(a, 1, error.text);
@@ -290,6 +294,11 @@ handle(agent *a, const hp_agent_msg *msg)
         a->has_pinged = 1;
         hp_agent_msg_put(&a->out.buffer, HP_MSG_PONG, msg->payload, msg->size, NULL, 0);
         push(a);
+        break;
+    case HP_MSG_AGAIN:
+        rank = hp_get32(msg->payload);
+        if (rank < (uint32_t)a->spec.world)
+            hp_ranks_again(a->ranks, (int)rank);
         break;
     case HP_MSG_STOP:
         send_recorders(a);
@@ -450,6 +459,8 @@ hp_agent_main(void)
     hp_knock_close(&a.knock);
     hp_signals_close(&a.signals);
     hp_spec_free(&a.spec);
+    if (a.secret_fd >= 0)
+        close(a.secret_fd);
     hp_buffer_free(&a.in);
     if (a.loop)
         hp_loop_free(a.loop);

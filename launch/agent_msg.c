@@ -26,7 +26,7 @@ static const rule rules[] = {
     [HP_MSG_PREFIX] = {HP_TO_AGENT, 1, 4096},
     [HP_MSG_OPTION] = {HP_TO_AGENT, 5, 4 + 64},
     [HP_MSG_WINDOW] = {HP_TO_AGENT, 4, 4},
-    [HP_MSG_RANKS] = {HP_TO_AGENT, 8, HP_AGENT_MSG_MAX},
+    [HP_MSG_RANKS] = {HP_TO_AGENT, 4, HP_AGENT_MSG_MAX},
     [HP_MSG_LOCAL] = {HP_TO_AGENT, 8, 8},
     [HP_MSG_GO] = {HP_TO_AGENT, 0, 0},
     [HP_MSG_STDIN] = {HP_TO_AGENT, 1, HP_AGENT_MSG_TEXT},
@@ -35,6 +35,7 @@ static const rule rules[] = {
     [HP_MSG_STOP] = {HP_TO_AGENT, 4, 4},
     [HP_MSG_LOOK] = {HP_TO_AGENT, 0, 0},
     [HP_MSG_PING] = {HP_TO_AGENT, 8, 8},
+    [HP_MSG_AGAIN] = {HP_TO_AGENT, 4, 4},
     [HP_MSG_STARTED] = {HP_TO_LAUNCHER, 8, 8},
     [HP_MSG_OUTPUT] = {HP_TO_LAUNCHER, 6, 5 + HP_AGENT_MSG_TEXT},
     [HP_MSG_EXIT] = {HP_TO_LAUNCHER, 24, 24},
@@ -82,7 +83,7 @@ hp_agent_msg_get(const hp_buffer *in, hp_agent_msg_side side, hp_agent_msg *msg,
         return 0;
     uint32_t length = hp_get32(head);
     uint8_t type = head[4];
-    int known = (type >= HP_MSG_ENV && type <= HP_MSG_PING) || (type >= HP_MSG_STARTED && type <= HP_MSG_PONG);
+    int known = (type >= HP_MSG_ENV && type <= HP_MSG_AGAIN) || (type >= HP_MSG_STARTED && type <= HP_MSG_PONG);
     if (!known || rules[type].side != side || head[5] != 0 || head[6] != 0 || head[7] != 0) {
         hp_err_set(error, HOOP_ERR_PROTOCOL, "received data that is not a hooprun message (type %u)", type);
         return -1;
@@ -261,13 +262,14 @@ hp_spec_take(hp_spec *spec, const hp_agent_msg *msg, hoop_error *error)
     case HP_MSG_LOCAL:
         first = hp_get32(msg->payload);
         size = hp_get32(msg->payload + 4);
-        if (spec->ranks == 0 || size > (uint64_t)spec->world || first + (uint64_t)spec->ranks > size)
+        if (!spec->rank || size > (uint64_t)spec->world || first + (uint64_t)spec->ranks > size)
             return wrong(error, "a local rank is out of range");
         spec->local_first = (int)first;
         spec->local_size = (int)size;
         return HOOP_SUCCESS;
     case HP_MSG_GO:
-        if (spec->argv.count == 0 || spec->ranks == 0 || spec->local_size == 0)
+        if (spec->argv.count == 0 || !spec->rank || spec->local_size < spec->ranks ||
+            (spec->ranks == 0 && spec->options.max_restarts == 0))
             return wrong(error, "a command or the ranks are missing");
         spec->complete = 1;
         return HOOP_SUCCESS;

@@ -17,7 +17,7 @@
 #include "launch/xalloc.h"
 
 #define HP_AGENT_MARK "HOOP-AGENT "
-#define HP_AGENT_GREETING HP_AGENT_MARK "8 " /* 8: the version of these messages */
+#define HP_AGENT_GREETING HP_AGENT_MARK "9 " /* 9: the version of these messages */
 
 enum { HP_AGENT_MSG_HEAD = 8, HP_AGENT_MSG_MAX = 132 * 1024, HP_AGENT_MSG_TEXT = 64 * 1024, HP_AGENT_MSG_WORDS = 4 };
 enum { HP_SPEC_RANKS = 16384, HP_SPEC_BYTES = 16 << 20 };
@@ -31,7 +31,7 @@ typedef enum hp_agent_msg_type {
     HP_MSG_PREFIX,    /* where hoop is installed */
     HP_MSG_OPTION,    /* u32 value | name: an HP_AGENT_OPTION of options.def */
     HP_MSG_WINDOW,    /* u16 columns | u16 rows of the terminal that shows the output; also when that changes */
-    HP_MSG_RANKS,     /* u32 world | u32 rank, for each rank on this host */
+    HP_MSG_RANKS,     /* u32 world | u32 rank, for each rank on this host; without any it only waits for AGAIN */
     HP_MSG_LOCAL,     /* u32 local rank of the first | u32 local size */
     HP_MSG_GO,        /* start them */
     HP_MSG_STDIN,     /* for rank 0 */
@@ -40,6 +40,7 @@ typedef enum hp_agent_msg_type {
     HP_MSG_STOP,      /* u32 ms between TERM and KILL; 0: KILL now */
     HP_MSG_LOOK,      /* send the flight recorders as they are now */
     HP_MSG_PING,      /* u64, the launcher's time; the first one starts the lease (lease.h) */
+    HP_MSG_AGAIN,     /* u32 rank: start a process for it that waits for a place; none runs */
     /* agent to launcher */
     HP_MSG_STARTED = 32, /* u32 rank | u32 pid */
     HP_MSG_OUTPUT,       /* u32 rank | u8 1 stdout, 2 stderr | bytes */

@@ -34,7 +34,7 @@ greeted(void *arg, hp_agent_conn *conn)
 static int
 rank_of(const hp_host *host, uint32_t rank)
 {
-    return rank >= (uint32_t)host->first && rank < (uint32_t)(host->first + host->count) ? (int)rank : -1;
+    return rank < (uint32_t)host->all->places.size && hp_host_has(host, (int)rank) ? (int)rank : -1;
 }
 
 static void
@@ -129,8 +129,9 @@ over(void *arg, hp_agent_conn *conn)
     hp_host *host = arg;
     (void)conn;
     host->all->over++;
-    for (int rank = host->first; rank < host->first + host->count; rank++)
-        host->all->process[rank].state = HP_PROCESS_UNKNOWN;
+    for (int rank = 0; rank < host->all->places.size; rank++)
+        if (hp_host_has(host, rank))
+            host->all->process[rank].state = HP_PROCESS_UNKNOWN;
     answered(host);
     host->all->owner.over(host->all->owner.arg, host);
 }
@@ -279,6 +280,22 @@ hp_host_silence(const hp_host *host)
     return hp_host_is_watched(host) ? hp_loop_now(host->all->loop) - hp_host_alive(host) : 0;
 }
 
+int
+hp_host_has(const hp_host *host, int rank)
+{
+    return host->all->places.rank[rank].host == host->index;
+}
+
+int
+hp_host_lost(hp_host *host, hp_failure *failure)
+{
+    hp_hosts *all = host->all;
+    for (int rank = 0; rank < all->places.size; rank++)
+        if (hp_host_has(host, rank) && all->places.rank[rank].state == HP_PLACE_TAKEN)
+            hp_failure_lost(failure, rank);
+    return hp_places_lost(&all->places, host->index, hp_loop_now(all->loop));
+}
+
 void
 hp_host_give_up(hp_host *host)
 {
@@ -321,9 +338,11 @@ hp_hosts_open(hp_hosts *hosts, hp_loop *loop, const hp_mapping *mapping, const h
                                    .lease = lease,
                                    .first = mapping->ranks.first[i],
                                    .count = mapping->ranks.count[i]};
-        if (hosts->host[i].count > 0 && hosts->used++ == 0)
+        hosts->used += mapping->host[i].used;
+        if (hosts->host[i].count > 0 && !hosts->first)
             hosts->first = &hosts->host[i];
     }
+    hp_places_open(&hosts->places, mapping);
 }
 
 void
@@ -334,6 +353,7 @@ hp_hosts_close(hp_hosts *hosts)
             hp_agent_conn_free(hosts->host[i].conn);
     free(hosts->host);
     free(hosts->process);
+    hp_places_close(&hosts->places);
     hp_timer_free(hosts->ping);
     hp_flight_collection_free(&hosts->recorders);
     *hosts = (hp_hosts){0};
@@ -345,7 +365,7 @@ hp_hosts_next(hp_hosts *hosts)
     if (hosts->started - hosts->greeted - hosts->over >= STARTS_AT_ONCE)
         return NULL;
     for (int i = 0; i < hosts->count; i++)
-        if (hosts->host[i].count > 0 && !hosts->host[i].conn)
+        if (hosts->mapping->host[i].used && !hosts->host[i].conn)
             return &hosts->host[i];
     return NULL;
 }
@@ -353,10 +373,17 @@ hp_hosts_next(hp_hosts *hosts)
 hp_host *
 hp_hosts_of(const hp_hosts *hosts, int rank)
 {
-    for (int i = 0; i < hosts->count && rank >= 0; i++)
-        if (rank_of(&hosts->host[i], (uint32_t)rank) == rank)
-            return &hosts->host[i];
-    return NULL;
+    return rank >= 0 && rank < hosts->places.size ? &hosts->host[hosts->places.rank[rank].host] : NULL;
+}
+
+void
+hp_hosts_again(hp_hosts *hosts, int rank)
+{
+    hp_host *host = hp_hosts_of(hosts, rank);
+    uint8_t value[4];
+    hp_put32(value, (uint32_t)rank);
+    hosts->process[rank] = (hp_rank_process){0};
+    tell(host, HP_MSG_AGAIN, value, sizeof(value));
 }
 
 hp_process
@@ -375,9 +402,9 @@ hp_hosts_process(const hp_hosts *hosts, int rank, uint32_t pid)
 void
 hp_hosts_knocked(hp_hosts *hosts, int rank)
 {
-    hp_host *host = hp_hosts_of(hosts, rank);
-    if (host)
-        host->knocked = hp_loop_now(hosts->loop);
+    for (int i = 0; i < hosts->count; i++)
+        if (rank >= hosts->host[i].first && rank < hosts->host[i].first + hosts->host[i].count)
+            hosts->host[i].knocked = hp_loop_now(hosts->loop);
 }
 
 void

@@ -11,6 +11,7 @@
 #include "launch/agent_conn.h"
 #include "launch/job_server.h"
 #include "launch/lease.h"
+#include "launch/places.h"
 #include "launch/rank_exit.h"
 
 typedef struct hp_hosts hp_hosts;
@@ -19,7 +20,7 @@ typedef struct hp_host {
     hp_hosts *all;
     int index;           /* in the mapping */
     const char *name;    /* for messages */
-    int first, count;    /* its ranks; count 0: the host is not used */
+    int first, count;    /* the ranks that were started there first */
     hp_agent_conn *conn; /* NULL: not started, or not used */
     int has_spec;        /* the spec was sent: the ranks are starting or running */
     hp_lease lease;      /* as its agent has told it */
@@ -59,13 +60,14 @@ struct hp_hosts {
     hp_host *host; /* by index in the mapping */
     int count;
     hp_host *first;                 /* the one with rank 0 */
-    int used;                       /* hosts that have ranks */
+    int used;                       /* hosts that have an agent */
     hp_flight_collection recorders; /* as far as agents have sent them */
     int started, greeted, over;     /* agents of them */
     hp_rank_process *process;       /* by rank */
-    hp_timer *ping;                 /* agents behind a network are told now and then that this launcher lives, */
-    uint64_t pace;                  /* this often */
-    int paused;                     /* their output is not taken for now */
+    hp_places places;
+    hp_timer *ping; /* agents behind a network are told now and then that this launcher lives, */
+    uint64_t pace;  /* this often */
+    int paused;     /* their output is not taken for now */
 };
 
 void hp_hosts_open(hp_hosts *hosts, hp_loop *loop, const hp_mapping *mapping, const hp_hosts_owner *owner);
@@ -81,9 +83,16 @@ void hp_host_send_spec(hp_host *host, const hp_job_server *server, hp_winsize wi
 int hp_host_is_silent(const hp_host *host);  /* its agent was started and has not answered */
 int hp_host_is_watched(const hp_host *host); /* its agent is behind a network, and should say something now and then */
 uint64_t hp_host_alive(const hp_host *host); /* when it last answered a ping, or knocked */
-uint64_t hp_host_silence(const hp_host *host); /* ns since such an agent could be reached; 0: it is not watched */
-void hp_host_give_up(hp_host *host);           /* kills the remote shell; nothing will come from there */
+uint64_t hp_host_silence(const hp_host *host);  /* ns since such an agent could be reached; 0: it is not watched */
+int hp_host_has(const hp_host *host, int rank); /* a process of this rank runs there, or ran there last */
+
+/* The host is lost. Returns how many of its ranks that had not ended are not started again on another one. */
+int hp_host_lost(hp_host *host, hp_failure *failure);
+void hp_host_give_up(hp_host *host);                   /* kills the remote shell; nothing will come from there */
 hp_host *hp_hosts_of(const hp_hosts *hosts, int rank); /* where a rank runs; NULL: there is no such rank */
+
+/* Its agent starts a process for a rank that hp_places_next has named. */
+void hp_hosts_again(hp_hosts *hosts, int rank);
 
 /* What is known of the process `pid` of this rank; an agent's word counts for five seconds. */
 hp_process hp_hosts_process(const hp_hosts *hosts, int rank, uint32_t pid);

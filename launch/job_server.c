@@ -204,6 +204,12 @@ hp_job_server_rank_exited(hp_job_server *s, int rank, const char *host)
         hp_server_rank_ended(s->server, job, rank, s->mapping->ranks.size, host);
 }
 
+int
+hp_job_server_stranded(const hp_job_server *s)
+{
+    return s->server ? hp_server_stranded(s->server) : 0;
+}
+
 void
 hp_job_server_summarize(hp_job_server *s, int ended_well)
 {

@@ -43,6 +43,10 @@ void hp_job_server_forget_secret(hp_job_server *s); /* every agent has it */
 
 /* A rank has exited with status 0: if others wait for it in hoop_comm_create, the server tells them. */
 void hp_job_server_rank_exited(hp_job_server *s, int rank, const char *host);
+
+/* How many processes wait in vain for a place in a ring, since none is left. */
+int hp_job_server_stranded(const hp_job_server *s);
+
 /*
  * All ranks have ended: what the rings have done that were not left, once. ended_well: if --summary has nothing to
  * show, a line says so.

@@ -87,12 +87,14 @@ hp_rank_map_fill(hp_rank_map *map, const hp_host_list *hosts, const hp_rank_map_
     *map = (hp_rank_map){.size = (int)ranks};
     map->first = hp_xcalloc((size_t)hosts->count, sizeof(*map->first));
     map->count = hp_xcalloc((size_t)hosts->count, sizeof(*map->count));
+    map->room = hp_xcalloc((size_t)hosts->count, sizeof(*map->room));
     for (int i = 0; i < hosts->count; i++) {
         int left = (int)ranks - next, room = request->per_host > 0 ? request->per_host : slots_of(&hosts->entry[i]);
         if (even)
             room = left / (hosts->count - i) + (left % (hosts->count - i) != 0);
         map->first[i] = next;
         map->count[i] = room < left ? room : left;
+        map->room[i] = map->count[i] > slots_of(&hosts->entry[i]) ? map->count[i] : slots_of(&hosts->entry[i]);
         next += map->count[i];
     }
     if (next < ranks)
@@ -114,6 +116,7 @@ hp_rank_map_free(hp_rank_map *map)
 {
     free(map->first);
     free(map->count);
+    free(map->room);
     *map = (hp_rank_map){0};
 }
 
@@ -246,7 +249,8 @@ hp_mapping_make(hp_mapping *mapping, const hp_options *options, hoop_error *erro
     for (int i = 0; i < mapping->list->count; i++) {
         hp_mapped_host *host = &mapping->host[i];
         const char *name = mapping->list->entry[i].name;
-        if (mapping->ranks.count[i] == 0)
+        host->used = mapping->ranks.count[i] > 0 || options->agent.max_restarts > 0;
+        if (!host->used)
             continue;
         mapping->all_here &= host->here;
         if (host->here) {
@@ -320,7 +324,8 @@ hp_mapping_print(const hp_mapping *mapping)
         const hp_host_entry *host = &mapping->list->entry[i];
         int first = mapping->ranks.first[i], count = mapping->ranks.count[i];
         if (count == 0) {
-            printf("  %-20s no ranks\n", host->name);
+            printf("  %-20s no ranks%s\n", host->name,
+                   mapping->host[i].used ? ", but room for those that are started again" : "");
             continue;
         }
         printf(count == 1 ? "  %-20s rank %d" : "  %-20s ranks %d", host->name, first);

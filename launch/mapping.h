@@ -12,7 +12,8 @@
 typedef struct hp_rank_map {
     int size;   /* ranks in all */
     int *first; /* by host: its first rank */
-    int *count; /* by host: how many ranks; 0: it is not used */
+    int *count; /* by host: how many ranks */
+    int *room;  /* by host: how many may run there */
 } hp_rank_map;
 
 typedef struct hp_rank_map_request {
@@ -31,6 +32,7 @@ void hp_rank_map_free(hp_rank_map *map);
 
 typedef struct hp_mapped_host {
     int here;                    /* the ranks run on this machine, without a remote shell */
+    int used;                    /* it has ranks, or gets some if others are lost: it has an agent */
     int local_first, local_size; /* of its ranks: hosts that are one machine count together */
     hp_strings call;             /* the command that starts the agent */
     hp_strings other;            /* the one to try if the agent's program is not there; empty: none */

@@ -58,11 +58,11 @@ take_choice(given *g, hoop_error *error)
 }
 
 static hoop_result
-take_number(given *g, int most, hoop_error *error)
+take_number(given *g, int least, int most, hoop_error *error)
 {
-    if (!hp_number_parse_int(g->value, 1, most, g->field))
-        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s %.40s: write a whole number from 1 to %d", g->option,
-                          g->value, most);
+    if (!hp_number_parse_int(g->value, least, most, g->field))
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s %.40s: write a whole number from %d to %d", g->option,
+                          g->value, least, most);
     return HOOP_SUCCESS;
 }
 
@@ -168,6 +168,7 @@ enum value_kind {
     KIND_flag,
     KIND_choice,
     KIND_count,
+    KIND_number,
     KIND_port,
     KIND_range,
     KIND_seconds,
@@ -311,8 +312,9 @@ take_value(given *g, enum value_kind kind, hoop_error *error)
     switch (kind) {
     case KIND_flag: *(int *)g->field = 1; break;
     case KIND_choice: return take_choice(g, error);
-    case KIND_count: return take_number(g, RANKS_MAX, error);
-    case KIND_port: return take_number(g, PORT_MAX, error);
+    case KIND_count: return take_number(g, 1, RANKS_MAX, error);
+    case KIND_number: return take_number(g, 0, RANKS_MAX, error);
+    case KIND_port: return take_number(g, 1, PORT_MAX, error);
     case KIND_range: return take_range(g, RANKS_MAX, error);
     case KIND_seconds: return take_seconds(g, error);
     case KIND_hosts:
@@ -438,6 +440,11 @@ take_program(hp_options *options, char **argv, hoop_error *error)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "--%s goes with --output-dir DIR, the folder for the ranks' files",
                           options->tee ? "tee" : "force");
+    if (options->agent.max_restarts > 0 && options->elastic.least == 0)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "--max-restarts %d goes with --elastic: while a rank is started again, the others must go on "
+                          "without it, as with hoop_comm_shrink; write --elastic 1 --max-restarts %d",
+                          options->agent.max_restarts, options->agent.max_restarts);
     options->argv = argv;
     /* With --pty=auto ranks get a terminal if their output is shown on one. */
     if (options->agent.pty == HP_PTY_AUTO && !(isatty(STDOUT_FILENO) && (!options->output_dir || options->tee)))

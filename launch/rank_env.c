@@ -22,12 +22,12 @@
 #include <unistd.h>
 
 /* These belong to one job or one rank: never handed on, and removed before a rank gets its own. */
-static const char *const own[] = {"HOOP_RANK",       "HOOP_SIZE", "HOOP_LOCAL_RANK", "HOOP_LOCAL_SIZE",
-                                  "HOOP_RENDEZVOUS", "HOOP_JOB",  "HOOP_SECRET_FD",  "HOOP_SECRET_FILE",
-                                  "HOOP_SECURITY",   "RANK",      "WORLD_SIZE",      "LOCAL_RANK",
-                                  "LOCAL_WORLD_SIZE"};
+static const char *const own[] = {
+    "HOOP_RANK", "HOOP_SIZE",      "HOOP_LOCAL_RANK",  "HOOP_LOCAL_SIZE", "HOOP_RENDEZVOUS",
+    "HOOP_JOB",  "HOOP_SECRET_FD", "HOOP_SECRET_FILE", "HOOP_SECURITY",   "HOOP_JOIN",
+    "RANK",      "WORLD_SIZE",     "LOCAL_RANK",       "LOCAL_WORLD_SIZE"};
 
-enum { OWN = sizeof(own) / sizeof(own[0]), PER_RANK = 10 };
+enum { OWN = sizeof(own) / sizeof(own[0]) };
 
 void
 hp_rank_env_settings(hp_strings *words)
@@ -106,31 +106,32 @@ hp_rank_env_add_library(const char *prefix)
 char **
 hp_rank_env_new(const hp_spec *spec, int i, int secret_fd)
 {
-    size_t count = 0;
-    while (environ[count])
-        count++;
-    char **all = hp_xcalloc(count + PER_RANK + 1, sizeof(*all));
-    all[0] = hp_xasprintf("HOOP_RANK=%d", spec->rank[i]);
-    all[1] = hp_xasprintf("HOOP_SIZE=%d", spec->world);
-    all[2] = hp_xasprintf("HOOP_LOCAL_RANK=%d", spec->local_first + i);
-    all[3] = hp_xasprintf("HOOP_LOCAL_SIZE=%d", spec->local_size);
-    all[4] = hp_xasprintf("HOOP_SECRET_FD=%d", secret_fd);
-    all[5] = hp_xasprintf("RANK=%d", spec->rank[i]);
-    all[6] = hp_xasprintf("WORLD_SIZE=%d", spec->world);
-    all[7] = hp_xasprintf("LOCAL_RANK=%d", spec->local_first + i);
-    all[8] = hp_xasprintf("LOCAL_WORLD_SIZE=%d", spec->local_size);
-    all[9] = hp_xasprintf("HOOP_SECURITY=auth"); /* whatever a settings file has: the server wants the secret */
-    count = PER_RANK;
-    for (size_t at = 0; environ[at]; at++)
-        all[count++] = environ[at];
-    return all;
+    hp_strings all = {0};
+    hp_strings_add(&all, hp_xasprintf("HOOP_SECRET_FD=%d", secret_fd));
+    hp_strings_add(&all,
+                   hp_xstrdup("HOOP_SECURITY=auth")); /* whatever a settings file has: the server wants the secret */
+    if (i < 0) {
+        hp_strings_add(&all, hp_xstrdup("HOOP_JOIN=1"));
+    } else {
+        hp_strings_add(&all, hp_xasprintf("HOOP_RANK=%d", spec->rank[i]));
+        hp_strings_add(&all, hp_xasprintf("HOOP_SIZE=%d", spec->world));
+        hp_strings_add(&all, hp_xasprintf("HOOP_LOCAL_RANK=%d", spec->local_first + i));
+        hp_strings_add(&all, hp_xasprintf("HOOP_LOCAL_SIZE=%d", spec->local_size));
+        hp_strings_add(&all, hp_xasprintf("RANK=%d", spec->rank[i]));
+        hp_strings_add(&all, hp_xasprintf("WORLD_SIZE=%d", spec->world));
+        hp_strings_add(&all, hp_xasprintf("LOCAL_RANK=%d", spec->local_first + i));
+        hp_strings_add(&all, hp_xasprintf("LOCAL_WORLD_SIZE=%d", spec->local_size));
+    }
+    for (char **variable = environ; *variable; variable++)
+        hp_strings_add(&all, hp_xstrdup(*variable));
+    return all.item;
 }
 
 void
 hp_rank_env_free(char **variables)
 {
-    for (int i = 0; i < PER_RANK; i++)
-        free(variables[i]);
+    for (char **variable = variables; *variable; variable++)
+        free(*variable);
     free(variables);
 }
 

@@ -45,7 +45,7 @@ int hp_rank_env_enter_folder(const hp_spec *spec);
 /* Replaces a program in the launching user's home that is not here by the same path in our home, if it is there. */
 void hp_rank_env_find_program(hp_spec *spec);
 
-/* The environment of the spec's i-th rank, on top of ours. Free with hp_rank_env_free. */
+/* The environment of the spec's i-th rank, on top of ours; i -1: of one that waits for a place. Free with hp_rank_env_free. */
 char **hp_rank_env_new(const hp_spec *spec, int i, int secret_fd);
 void hp_rank_env_free(char **variables);
 

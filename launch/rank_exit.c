@@ -60,8 +60,8 @@ hp_rank_exit_sentence(const hp_rank_exit *e, int others, int go_on)
                  WCOREDUMP(e->status) ? ", core dumped," : "", why[e->cause]);
     else
         snprintf(how, sizeof(how), "exited with status %d", WEXITSTATUS(e->status));
-    return hp_xasprintf("rank %d (%s, pid %d, %s) %s after %llu.%llu s%s", e->rank, e->host, e->pid, e->program, how,
-                        (unsigned long long)e->ms / 1000, (unsigned long long)e->ms / 100 % 10,
+    return hp_xasprintf("rank %d (%s, pid %d, %s) %s after %llu.%llu s%s%s", e->rank, e->host, e->pid, e->program, how,
+                        (unsigned long long)e->ms / 1000, (unsigned long long)e->ms / 100 % 10, e->note,
                         hp_say_others(others, go_on).text);
 }
 
@@ -160,6 +160,16 @@ hp_failure_started(hp_failure *failure, int rank, int pid)
 }
 
 void
+hp_failure_again(hp_failure *failure, int rank)
+{
+    hp_failure_rank *r = &failure->rank[rank];
+    r->running = 1;
+    r->end = (hp_rank_exit){0};
+    hp_buffer_drop(&r->tail, hp_buffer_size(&r->tail));
+    failure->running++;
+}
+
+void
 hp_failure_stderr(hp_failure *failure, int rank, const uint8_t *bytes, size_t n, uint64_t shown)
 {
     hp_buffer *tail = &failure->rank[rank].tail;
@@ -191,7 +201,7 @@ forget_ring(hp_failure *failure)
 }
 
 hp_failure_word
-hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended)
+hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended, int again)
 {
     int is_first = failure->first.rank < 0;
     if (!failure->rank[ended->rank].running)
@@ -200,7 +210,10 @@ hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended)
     failure->running--;
     failure->rank[ended->rank].end = *ended;
     failure->rank[ended->rank].spared = ended->status != 0;
-    if (ended->status != 0 && hp_failure_spare(failure, 1))
+    failure->well += ended->status == 0;
+    if (ended->status != 0)
+        failure->last = hp_exit_status(ended->status);
+    if (ended->status != 0 && hp_failure_spare(failure, !again))
         return HP_FAILURE_SPARED;
     failure->rank[ended->rank].spared = 0;
     if (ended->status == 0 || failure->reported)
@@ -211,15 +224,14 @@ hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended)
 }
 
 int
-hp_failure_lost(hp_failure *failure, int first, int count)
+hp_failure_lost(hp_failure *failure, int rank)
 {
-    int lost = 0;
-    for (int rank = first; rank < first + count; rank++) {
-        lost += failure->rank[rank].running;
-        failure->rank[rank].spared |= failure->rank[rank].running;
-        failure->rank[rank].running = 0;
-    }
+    hp_failure_rank *r = &failure->rank[rank];
+    int lost = r->running;
+    r->spared |= lost;
+    r->running = 0;
     failure->running -= lost;
+    failure->last = 1;
     return lost;
 }
 

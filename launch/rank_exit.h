@@ -13,6 +13,8 @@
 
 typedef enum hp_exit_cause { HP_EXIT_UNKNOWN, HP_EXIT_MEMORY, HP_EXIT_CPU_TIME } hp_exit_cause;
 
+enum { HP_EXIT_NOTE = 64 };
+
 /* The end of a rank's process. */
 typedef struct hp_rank_exit {
     int rank, pid;
@@ -20,13 +22,14 @@ typedef struct hp_rank_exit {
     int status; /* as wait returns it */
     hp_exit_cause cause;
     uint64_t ms;
+    char note[HP_EXIT_NOTE]; /* what follows from it for this rank, as the next part of a sentence; "": nothing */
 } hp_rank_exit;
 
 int hp_exit_status(int wait_status); /* the exit status of hooprun for it: 128 + signal for a signal */
 
 /*
- * "rank 3 (node2, pid 811, ./train) killed by signal 9 (SIGKILL) after 12.4 s; stopping 7 others", or "; 7 others go on";
- * free() it.
+ * "rank 3 (node2, pid 811, ./train) killed by signal 9 (SIGKILL) after 12.4 s; stopping 7 others", or "; 7 others go on",
+ * with its note before that; free() it.
  */
 char *hp_rank_exit_sentence(const hp_rank_exit *ended, int others, int go_on);
 
@@ -59,6 +62,8 @@ typedef struct hp_failure_rank {
 typedef struct hp_failure {
     hp_failure_rank *rank; /* by rank */
     int size, running;
+    int well;           /* so many have ended with status 0 */
+    int last;           /* the exit status of hooprun for the last one that has failed, or is lost */
     int spare;          /* so many ranks may fail, and the others go on (--elastic); -1: none may */
     hp_rank_exit first; /* of the rank that failed first; .rank is -1: none has */
     char *ring;         /* why the ring failed, in the rendezvous server's words; NULL: it has not */
@@ -73,6 +78,7 @@ typedef struct hp_failure {
 
 void hp_failure_open(hp_failure *failure, int size);
 void hp_failure_started(hp_failure *failure, int rank, int pid); /* its process */
+void hp_failure_again(hp_failure *failure, int rank);            /* it has another process */
 
 /* Bytes of a rank's standard error. shown: hp_output_shown after them. */
 void hp_failure_stderr(hp_failure *failure, int rank, const uint8_t *bytes, size_t n, uint64_t shown);
@@ -92,10 +98,11 @@ typedef enum hp_failure_word {
     HP_FAILURE_SPARED /* the others go on without it */
 } hp_failure_word;
 
-hp_failure_word hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended);
+/* again: its rank is started again, and so counts as one that has not failed. */
+hp_failure_word hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended, int again);
 
-/* The host of these ranks is lost: how many of them had not ended. Nothing more is heard of them. */
-int hp_failure_lost(hp_failure *failure, int first, int count);
+/* The host of this rank is lost. 1: it had not ended. Nothing more is heard of it. */
+int hp_failure_lost(hp_failure *failure, int rank);
 
 /* 1: the others go on without `lost` ranks, those of lost hosts. 0: too many have failed, or the job has. */
 int hp_failure_spare(hp_failure *failure, int lost);

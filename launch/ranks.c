@@ -2,7 +2,7 @@
 /*
  * ranks: one table of local ranks. An exit is reported at once, after the output that came before it. All has ended
  * when no child is left: no rank, and no orphan that a rank has left behind (the process is a subreaper). Orphans have
- * a second to end by themselves.
+ * a second to end by themselves. If ranks may be started again, nothing has ended before the ranks are stopped.
  */
 #include "launch/ranks.h"
 
@@ -37,6 +37,7 @@ typedef struct stream {
 
 typedef struct local_rank {
     int number;
+    int index; /* in the spec; -1: it ran on another host first */
     pid_t pid; /* 0: not started or reaped */
     uint64_t started;
     int stopped;   /* as the owner knows it */
@@ -47,8 +48,10 @@ typedef struct local_rank {
 struct hp_ranks {
     hp_loop *loop;
     const hp_spec *spec;
+    int secret_fd;
+    const char *also_dir;
     hp_ranks_owner owner;
-    local_rank *rank;
+    local_rank *rank; /* room for all of the job */
     int count, living;
     hp_exit_watch exits;
     int paused, ended;
@@ -79,9 +82,9 @@ close_stream(stream *s)
 static size_t
 read_stream(stream *s)
 {
-    uint8_t *piece = s->ranks->piece;
     if (s->fd < 0)
         return 0;
+    uint8_t *piece = s->ranks->piece;
     ssize_t n = read(s->fd, piece, PIECE);
     if (n > 0)
         s->ranks->owner.output(s->ranks->owner.arg, s->rank, s->number, piece, (size_t)n);
@@ -113,7 +116,7 @@ open_stream(stream *s, int fd)
     s->watch = hp_watch_new(s->ranks->loop, fd, readable, s);
     if (!s->watch || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
         return -1;
-    return hp_watch_set(s->watch, HP_READ);
+    return hp_watch_set(s->watch, s->ranks->paused ? 0 : HP_READ);
 }
 
 void
@@ -262,9 +265,18 @@ hp_ranks_stop(hp_ranks *ranks, uint64_t grace_ns)
     if (kill_at < ranks->kill_at)
         ranks->kill_at = kill_at;
     hp_timer_set(ranks->timer, ranks->kill_at > hp_now() ? ranks->kill_at - hp_now() : 0);
+    if (ranks->living == 0)
+        hp_ranks_reap(ranks);
 }
 
 /* --- exits --- */
+
+/* Whether ranks may still be started again. */
+static int
+is_open(const hp_ranks *ranks)
+{
+    return ranks->spec->options.max_restarts > 0 && !ranks->stopping;
+}
 
 static void
 rank_exited(hp_ranks *ranks, local_rank *r, int status)
@@ -274,6 +286,8 @@ rank_exited(hp_ranks *ranks, local_rank *r, int status)
                                 .status = status,
                                 .cause = hp_exit_cause_of(&ranks->exits, status),
                                 .ms = (hp_now() - r->started) / HP_MS};
+    if (status != 0 && is_open(ranks))
+        kill(-r->pid, SIGKILL); /* what it has left behind is not in the way of the next one */
     r->pid = 0;
     ranks->living--;
     drain_stream(&r->out);
@@ -282,7 +296,7 @@ rank_exited(hp_ranks *ranks, local_rank *r, int status)
         close_input(ranks);
     report_taken(ranks);
     ranks->owner.exited(ranks->owner.arg, &ended);
-    if (ranks->living == 0 && !ranks->stopping)
+    if (ranks->living == 0 && !ranks->stopping && !is_open(ranks))
         hp_timer_set(ranks->timer, HP_SEC);
 }
 
@@ -295,7 +309,7 @@ hp_ranks_reap(hp_ranks *ranks)
         for (int i = 0; i < ranks->count; i++)
             if (ranks->rank[i].pid == pid)
                 rank_exited(ranks, &ranks->rank[i], status);
-    if (pid < 0 && errno == ECHILD && ranks->living == 0)
+    if (pid < 0 && errno == ECHILD && ranks->living == 0 && !is_open(ranks))
         end(ranks);
 }
 
@@ -318,48 +332,49 @@ keep_pipes(hp_ranks *ranks, local_rank *r, hp_spawn_pipes *p)
     return open_stream(&r->out, p->out[0]) | open_stream(&r->err, p->err[0]);
 }
 
+/* again: it waits for a place in the ring, and standard input has ended with the first process. */
 static int
-start_rank(hp_ranks *ranks, int i, int secret_fd, const char *also_dir, hp_spawn_step *step)
+start_rank(hp_ranks *ranks, local_rank *r, int number, int index, int again, hp_spawn_step *step)
 {
-    local_rank *r = &ranks->rank[i];
-    hp_spawn spawn = {.argv = ranks->spec->argv.item, .also_dir = also_dir, .session = 1, .death_signal = SIGKILL};
+    hp_spawn spawn = {
+        .argv = ranks->spec->argv.item, .also_dir = ranks->also_dir, .session = 1, .death_signal = SIGKILL};
     cpu_set_t cpus;
     char **env, secret[40];
     int pair[2]; /* a terminal in place of the pipe for standard output, if one can be opened */
     hp_spawn_pipes p;
-    *r = (local_rank){.number = ranks->spec->rank[i], .out.fd = -1, .err.fd = -1};
+    *r = (local_rank){.number = number, .index = index, .out.fd = -1, .err.fd = -1};
     *step = HP_SPAWN_FORK;
-    if (hp_spawn_pipes_open(&p, r->number == 0) < 0)
+    if (hp_spawn_pipes_open(&p, number == 0 && !again) < 0)
         return -1;
     if (ranks->spec->options.pty != HP_PTY_NEVER && hp_terminal_open(pair, ranks->spec->winsize) == 0) {
         close(p.out[0]);
         close(p.out[1]);
         memcpy(p.out, pair, sizeof(pair));
     }
-    env = hp_rank_env_new(ranks->spec, i, SECRET_FD);
+    env = hp_rank_env_new(ranks->spec, again ? -1 : index, SECRET_FD);
     spawn.environ = env;
     spawn.fd[0] = p.in[0];
     spawn.fd[1] = p.out[1];
     spawn.fd[2] = p.err[1];
     /* The secret once more, read-only, with a file position of its own, which ranks must not share. */
-    snprintf(secret, sizeof(secret), "/proc/self/fd/%d", secret_fd);
+    snprintf(secret, sizeof(secret), "/proc/self/fd/%d", ranks->secret_fd);
     spawn.fd[3] = open(secret, O_RDONLY | O_CLOEXEC);
     if (spawn.fd[3] < 0)
-        spawn.fd[3] = fcntl(secret_fd, F_DUPFD_CLOEXEC, 0);
-    if (ranks->spec->options.bind) {
-        hp_affinity_of_rank(&ranks->cpus, ranks->spec->local_size, ranks->spec->local_first + i, &cpus);
+        spawn.fd[3] = fcntl(ranks->secret_fd, F_DUPFD_CLOEXEC, 0);
+    if (ranks->spec->options.bind && index >= 0) {
+        hp_affinity_of_rank(&ranks->cpus, ranks->spec->local_size, ranks->spec->local_first + index, &cpus);
         spawn.affinity = CPU_COUNT(&cpus) > 0 ? &cpus : NULL; /* NULL: the processors are unknown */
     }
     r->started = hp_now();
     r->pid = spawn.fd[3] < 0 ? -1 : hp_spawn_start(&spawn, step);
-    int number = errno;
+    int why = errno;
     if (spawn.fd[3] >= 0)
         close(spawn.fd[3]);
     hp_rank_env_free(env);
     if (r->pid < 0) {
         r->pid = 0;
         hp_spawn_pipes_close(&p);
-        errno = number;
+        errno = why;
         return -1;
     }
     ranks->living++;
@@ -411,9 +426,11 @@ hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir
     hp_spawn_step step = HP_SPAWN_FORK;
     ranks->loop = loop;
     ranks->spec = spec;
+    ranks->secret_fd = secret_fd;
+    ranks->also_dir = also_dir;
     ranks->owner = *owner;
     ranks->input_fd = -1;
-    ranks->rank = hp_xcalloc((size_t)spec->ranks, sizeof(*ranks->rank));
+    ranks->rank = hp_xcalloc((size_t)spec->world, sizeof(*ranks->rank));
     ranks->timer = hp_xcheck(hp_timer_new(loop, timer_fired, ranks));
     if (spec->prefix)
         hp_rank_env_add_library(spec->prefix);
@@ -426,7 +443,7 @@ hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir
     if (spec->options.bind)
         hp_affinity_read(&ranks->cpus);
     for (; ranks->count < spec->ranks; ranks->count++)
-        if (start_rank(ranks, ranks->count, secret_fd, also_dir, &step) < 0) {
+        if (start_rank(ranks, &ranks->rank[ranks->count], spec->rank[ranks->count], ranks->count, 0, &step) < 0) {
             hp_start_error_program(start_error, spec->argv.item[0], spec->world, step);
             ranks->count++;
             undo(ranks);
@@ -435,6 +452,38 @@ hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir
     for (ranks->count = 0; ranks->count < spec->ranks; ranks->count++)
         owner->started(owner->arg, ranks->rank[ranks->count].number, ranks->rank[ranks->count].pid);
     return ranks;
+}
+
+void
+hp_ranks_again(hp_ranks *ranks, int number)
+{
+    hp_start_error e = {.status = 1};
+    hp_spawn_step step;
+    int i = 0;
+    while (i < ranks->count && ranks->rank[i].number != number)
+        i++;
+    local_rank *r = &ranks->rank[i];
+    if (!is_open(ranks) || (i < ranks->count && r->pid > 0))
+        return;
+    int index = i < ranks->count ? r->index : -1;
+    if (i < ranks->count) {
+        close_stream(&r->out);
+        close_stream(&r->err);
+    } else {
+        ranks->count++;
+    }
+    if (start_rank(ranks, r, number, index, 1, &step) == 0) {
+        ranks->owner.started(ranks->owner.arg, number, r->pid);
+        return;
+    }
+    if (r->pid > 0) { /* its output cannot be read */
+        kill(-r->pid, SIGKILL);
+        return;
+    }
+    hp_start_error_program(&e, ranks->spec->argv.item[0], ranks->spec->world, step);
+    const hp_rank_exit ended = {.rank = number, .status = e.status << 8};
+    ranks->owner.output(ranks->owner.arg, number, 2, (const uint8_t *)e.text, strlen(e.text));
+    ranks->owner.exited(ranks->owner.arg, &ended);
 }
 
 void

@@ -15,21 +15,29 @@ typedef struct hp_ranks hp_ranks;
 
 typedef struct hp_ranks_owner {
     void *arg;
-    void (*started)(void *arg, int rank, int pid);
+    void (*started)(void *arg, int rank, int pid); /* also one that was started again */
     void (*output)(void *arg, int rank, int stream, const uint8_t *bytes, size_t n); /* stream 1 or 2 */
     void (*exited)(void *arg, const hp_rank_exit *ended); /* after all its output so far; host and program are NULL */
     void (*stopped)(void *arg, int rank, int pid, int stopped); /* 1: its process is stopped, 0: it runs */
     void (*taken)(void *arg, size_t n); /* so many bytes of input were written to rank 0, or dropped */
-    void (*ended)(void *arg);           /* no process is left; the last call */
+    /* No process is left, and none is started again; the last call. With --max-restarts only after hp_ranks_stop. */
+    void (*ended)(void *arg);
 } hp_ranks_owner;
 
 /*
  * Changes into the folder, starts every rank with `secret_fd` as descriptor 3. The caller has adopted the variables
- * (rank_env.h). If a rank cannot be started, the others are killed: NULL and *start_error. The spec must outlive the
- * ranks. The process must be a child subreaper. also_dir: another folder that may have the program; NULL: none.
+ * (rank_env.h). If a rank cannot be started, the others are killed: NULL and *start_error. The spec, also_dir and, with
+ * --max-restarts, secret_fd must outlive the ranks. The process must be a child subreaper. also_dir: another folder that
+ * may have the program; NULL: none.
  */
 hp_ranks *hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir, const hp_ranks_owner *owner,
                          hp_start_error *start_error);
+
+/*
+ * Starts a process for this rank of the job that waits for a place in the ring. The last one has ended, here or on another
+ * host. If it cannot be started, its output says why, and it exits with a status.
+ */
+void hp_ranks_again(hp_ranks *ranks, int rank);
 
 void hp_ranks_reap(hp_ranks *ranks);             /* after SIGCHLD */
 void hp_ranks_look(hp_ranks *ranks);             /* tells which processes are stopped: each change, and each second */

@@ -2,7 +2,8 @@
 /*
  * run: the launcher's life. STARTING: agents are started, until all have greeted; then the server listens and every
  * agent gets its spec. RUNNING: until every rank has exited. STOPPING: a rank failed, a host was lost, the time limit
- * is reached or the user stopped it: TERM, a grace, KILL. FINISHED: every agent's process is reaped and the output is
+ * is reached or the user stopped it: TERM, a grace, KILL. So ends a job whose ranks may be started again, too, since its
+ * agents stay until then. FINISHED: every agent's process is reaped and the output is
  * written. The first cause decides the exit status; what follows from it is not reported.
  */
 #include "launch/run.h"
@@ -48,7 +49,7 @@ typedef struct hp_run {
     hp_signals signals;
     hp_recorders recorders;
     hp_silence silence;
-    hp_timer *time_limit, *kill_limit, *failure_delay;
+    hp_timer *time_limit, *kill_limit, *failure_delay, *restarts;
     int label;  /* lines have their rank's label */
     int paused; /* agents are held back because the output has a slow reader */
     int status, by_signal;
@@ -135,6 +136,54 @@ report_failure(void *arg)
     stop(run, hp_exit_status(run->failure.first.status), GRACE);
 }
 
+/*
+ * Once a second: starts the ranks that are due. The job ends when no rank runs, or all that run wait for a place and nobody
+ * is left who could take them in. Then it has come to its end, if any rank has ended well.
+ */
+static void
+look_after_ranks(void *arg)
+{
+    hp_run *run = arg;
+    hp_failure *failure = &run->failure;
+    hp_places *places = &run->hosts.places;
+    uint64_t now = hp_loop_now(run->loop);
+    if (run->phase != RUNNING || failure->first.rank >= 0)
+        return;
+    int stranded = hp_job_server_stranded(&run->server);
+    if (failure->running == 0 || (stranded > 0 && stranded >= failure->running)) {
+        if (failure->running > 0 || failure->well == 0)
+            hp_diag(run->output, "nobody is left to take in processes that wait for a place%s",
+                    hp_say_others(failure->running, 0).text);
+        stop(run, failure->well > 0 ? 0 : failure->last, GRACE);
+        return;
+    }
+    for (int rank; (rank = hp_places_next(places, now)) >= 0;) {
+        const hp_host *host = hp_hosts_of(&run->hosts, rank);
+        hp_failure_again(failure, rank);
+        hp_hosts_again(&run->hosts, rank);
+        if (rank < host->first || rank >= host->first + host->count)
+            hp_diag(run->output, "rank %d is started again on %s (restart %d of %d)", rank, host->name,
+                    places->rank[rank].restart, places->most);
+    }
+    hp_timer_set(run->restarts, hp_places_wait(places, now, HP_SEC));
+}
+
+/* Decides whether this rank is started again. Without any other that runs nobody would take it in. */
+static int
+will_return(hp_run *run, hp_rank_exit *ended)
+{
+    hp_places *places = &run->hosts.places;
+    hp_places_ended(places, ended->rank);
+    if (places->most == 0 || run->phase != RUNNING)
+        return 0;
+    hp_timer_set(run->restarts, 0);
+    if (ended->status == 0 || run->failure.running < 2 || run->failure.first.rank >= 0)
+        return 0;
+    int again = hp_places_failed(places, ended->rank, ended->ms * HP_MS, hp_loop_now(run->loop));
+    hp_places_note(places, ended);
+    return again;
+}
+
 static void
 rank_exited(void *arg, hp_host *host, const hp_rank_exit *end)
 {
@@ -142,7 +191,7 @@ rank_exited(void *arg, hp_host *host, const hp_rank_exit *end)
     hp_rank_exit ended = *end;
     ended.program = run->options->argv[0];
     hp_output_ended(run->output, ended.rank);
-    hp_failure_word word = hp_failure_exited(&run->failure, &ended);
+    hp_failure_word word = hp_failure_exited(&run->failure, &ended, will_return(run, &ended));
     int goes_on = word == HP_FAILURE_SPARED && run->phase != STOPPING;
     if (goes_on) {
         char *sentence = hp_rank_exit_sentence(&ended, run->failure.running, 1);
@@ -349,6 +398,8 @@ agent_greeted(void *arg, hp_host *host)
     hp_job_server_forget_secret(&run->server);
     if (run->options->timeout > 0)
         hp_timer_set(run->time_limit, run->options->timeout);
+    if (hosts->places.most > 0)
+        hp_timer_set(run->restarts, HP_SEC);
     if (run->in)
         hp_stdin_go(run->in);
     else
@@ -373,14 +424,14 @@ agent_over(void *arg, hp_host *host)
     if (!host->done)
         report_failure(run);
     if (!host->done && !host->given_up && run->phase != STOPPING && run->phase != FINISHED) {
-        int lost = hp_failure_lost(&run->failure, host->first, host->count);
+        int lost = hp_host_lost(host, &run->failure);
         int go_on = host->has_spec && hp_failure_spare(&run->failure, lost);
         hp_agent_conn_report_end(host->conn, run->output, host->has_spec ? run->failure.running : -1, go_on);
         if (!go_on)
             stop(run, 1, GRACE);
     }
-    for (int rank = host->first; !host->done && run->phase == RUNNING && rank < host->first + host->count; rank++)
-        if (!run->hosts.process[rank].ended)
+    for (int rank = 0; !host->done && run->phase == RUNNING && rank < run->mapping->ranks.size; rank++)
+        if (hp_host_has(host, rank) && !run->hosts.process[rank].ended)
             hp_job_server_rank_exited(&run->server, rank, host->name);
     start_agents(run);
     if (run->hosts.over == run->hosts.started)
@@ -501,6 +552,7 @@ open_run(hp_run *run, hoop_error *error)
     run->time_limit = hp_xcheck(hp_timer_new(run->loop, time_limit_reached, run));
     run->kill_limit = hp_xcheck(hp_timer_new(run->loop, kill_limit_reached, run));
     run->failure_delay = hp_xcheck(hp_timer_new(run->loop, report_failure, run));
+    run->restarts = hp_xcheck(hp_timer_new(run->loop, look_after_ranks, run));
     if (!run->options->stdin_used)
         run->in = hp_stdin_new(run->loop, STDIN_FILENO, &in);
     run->output = hp_output_new(run->loop, &output, error);
@@ -535,6 +587,7 @@ hp_run_to_end(const hp_options *options, const hp_mapping *mapping, int *by_sign
     hp_timer_free(run.time_limit);
     hp_timer_free(run.kill_limit);
     hp_timer_free(run.failure_delay);
+    hp_timer_free(run.restarts);
     hp_signals_close(&run.signals);
     if (run.loop)
         hp_loop_free(run.loop);

@@ -91,18 +91,18 @@ hp_silence_begin(hp_silence *s)
 
 /* --- while ranks run --- */
 
-/* Those of a host that have not ended, as far as is known: "ranks 2-3". Returns their number. */
+/* Those of a host that have not ended, as far as is known: "ranks 2-3", "no rank". Returns their number. */
 static int
 list_ranks(const hp_silence *s, const hp_host *host, char *out, size_t size)
 {
     int count = 0, all = s->hosts->mapping->ranks.size;
     uint64_t *left = hp_xcalloc((size_t)all / 64 + 1, sizeof(*left));
-    for (int rank = host->first; rank < host->first + host->count; rank++)
-        if (!s->hosts->process[rank].ended) {
+    for (int rank = 0; rank < all; rank++)
+        if (hp_host_has(host, rank) && !s->hosts->process[rank].ended) {
             hp_rank_set_add(left, rank);
             count++;
         }
-    snprintf(out, size, "%s", hp_say_ranks(left, all, 1).text);
+    snprintf(out, size, "%s", count > 0 ? hp_say_ranks(left, all, 1).text : "no rank");
     free(left);
     return count;
 }
@@ -128,7 +128,7 @@ lose(hp_silence *s, const hp_host *first)
     list_ranks(s, first, ranks, sizeof(ranks));
     for (int i = 0; i < s->hosts->count; i++)
         if (is_away(&s->hosts->host[i]))
-            lost += hp_failure_lost(s->failure, s->hosts->host[i].first, s->hosts->host[i].count);
+            lost += hp_host_lost(&s->hosts->host[i], s->failure);
     int go_on = hp_failure_spare(s->failure, lost);
     char *list = list_hosts(s->hosts, is_away, away);
     double seconds = (double)hp_host_silence(first) / (double)HP_SEC;

@@ -94,6 +94,15 @@ hp_grow_take(hp_job *job, hp_join_group *m, uint64_t now)
     return taken;
 }
 
+int
+hp_grow_stranded(const hp_job *job)
+{
+    int waiting = 0;
+    for (const hp_join_group *m = job->newcomers; m && !job->rosters && !job->join_groups; m = m->next)
+        waiting += m->joined_n;
+    return waiting;
+}
+
 void
 hp_grow_end(hp_job *job, const hoop_error *cause, uint64_t now)
 {

@@ -16,6 +16,8 @@ hoop_result hp_grow_wait(hp_job *job, hp_job_conn *conn, const hp_join *join, ui
  * than the group are refused.
  */
 int hp_grow_take(hp_job *job, hp_join_group *group, uint64_t now);
+/* How many processes wait, if the job has no ring left, nor one that is not yet complete; else 0. */
+int hp_grow_stranded(const hp_job *job);
 /* Nobody can grow any more: those that wait get the cause. */
 void hp_grow_end(hp_job *job, const hoop_error *cause, uint64_t now);
 /* Without a word. */

@@ -14,6 +14,7 @@
 #include "net/socket.h"
 #include "rendezvous/admission.h"
 #include "rendezvous/control_conn.h"
+#include "rendezvous/grow.h"
 #include "rendezvous/inquiry.h"
 #include "rendezvous/job.h"
 #include "rendezvous/job_keys.h"
@@ -515,6 +516,15 @@ uint64_t
 hp_server_stalled(const hp_server *server)
 {
     return hp_table_stalled(server->jobs, hp_loop_now(server->loop));
+}
+
+int
+hp_server_stranded(const hp_server *server)
+{
+    int waiting = 0;
+    for (const hp_job *job = server->jobs; job; job = job->next)
+        waiting += hp_grow_stranded(job);
+    return waiting;
 }
 
 void

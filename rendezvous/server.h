@@ -57,6 +57,9 @@ void hp_server_summarize(hp_server *server);
 /* ns for which the longest wait of any job has seen no progress; 0: no rank waits. */
 uint64_t hp_server_stalled(const hp_server *server);
 
+/* How many processes wait for a place in a job of which no ring is left, so that none can take them in. */
+int hp_server_stranded(const hp_server *server);
+
 /*
  * For an owner that has started the ranks: the process of this rank of this job (of `size` ranks in all) has ended
  * with status 0. Ranks that wait for it to join fail at once, and so do those that join later; remembered as long as

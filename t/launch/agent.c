@@ -31,7 +31,7 @@ static int deaf; /* the launcher reads nothing */
 static hp_buffer in;
 static char heard[4096]; /* what the agent reported */
 static size_t output_bytes, flooded;
-static int pongs;
+static int pongs, restarts;
 static const char *variable; /* the spec has it; NULL: none */
 
 /* --- the launcher's side --- */
@@ -56,7 +56,7 @@ say_msg(hp_agent_msg_type type, const char *payload, size_t n)
 static void
 say_spec(void)
 {
-    hp_spec spec = {.world = 2, .ranks = 2, .local_size = 2, .options.pty = 2};
+    hp_spec spec = {.world = 2, .ranks = 2, .local_size = 2, .options.pty = 2, .options.max_restarts = restarts};
     hp_secret secret = {.of_job = 1};
     char line[HP_SECRET_TEXT];
     hp_buffer out = {0};
@@ -169,6 +169,9 @@ act(void)
         if (!pass(60 * HP_SEC))
             return 0;
         break;
+    case 'a': say_msg(HP_MSG_AGAIN, "\1\0\0\0", 4); break;
+    case 'A': say_msg(HP_MSG_AGAIN, "\2\0\0\0", 4); break; /* there is no such rank */
+    case '2': fake_process_exit(fake_process_at(2), 0); break;
     case 'p': say_msg(HP_MSG_STOP, "\0\0\0\0", 4); break;
     case 'c': close(to_agent); break;
     case 'n': say_msg(HP_MSG_TAKEN, "\0\0\0\0", 4); break; /* which only agents send */
@@ -261,6 +264,16 @@ check_alone(void)
     is_int(0, fake_processes, "starts nothing");
     is_int(0, play("st"), "TERM for the agent");
     ok(strncmp(fake_process_at(1)->signals, "15 18 9 ", 8) == 0, "is the same");
+}
+
+static void
+check_again(void)
+{
+    restarts = 1;
+    is_int(0, play("s1aA02mp"), "an agent that starts a rank again");
+    is_string(RUNNING "exit 1 9|started 1|exit 0 0|exit 1 0|done|", heard, "stays until it is stopped");
+    is_int(3, fake_processes, "a rank that there is not is not started");
+    restarts = 0;
 }
 
 /* The same, while standard error goes to a file; its text is in `said`. */
@@ -404,6 +417,7 @@ main(void)
     signal(SIGPIPE, SIG_IGN);
     check_life();
     check_stopped();
+    check_again();
     check_alone();
     check_silent_launcher();
     check_knocks();

@@ -29,6 +29,14 @@ check_sentences(void)
     is_string("rank 3 (node2, pid 811, ./train) exited with status 7 after 12.4 s; 1 other goes on", sentence,
               "the other goes on");
     free(sentence);
+    snprintf(e.note, sizeof(e.note), "; it is started again (restart 1 of 3)");
+    sentence = hp_rank_exit_sentence(&e, 1, 1);
+    is_string(
+        "rank 3 (node2, pid 811, ./train) exited with status 7 after 12.4 s; it is started again (restart 1 of 3); "
+        "1 other goes on",
+        sentence, "and it is started again");
+    free(sentence);
+    e.note[0] = '\0';
     e.status = 11 | 0x80;
     sentence = hp_rank_exit_sentence(&e, 0, 0);
     is_string("rank 3 (node2, pid 811, ./train) killed by signal 11 (SIGSEGV), core dumped, after 12.4 s", sentence,
@@ -94,7 +102,7 @@ static int
 end(hp_failure *failure, int rank, int status)
 {
     const hp_rank_exit e = exited(rank, status);
-    return hp_failure_exited(failure, &e);
+    return hp_failure_exited(failure, &e, 0);
 }
 
 static void
@@ -219,8 +227,9 @@ check_spare(void)
     hp_failure_ring_failed(&failure, "epoch 1", &lost, 802); /* which is rank 1 there */
     ok(failure.ring != NULL, "the next ring fails, too");
     is_int(HP_FAILURE_NONE, end(&failure, 0, 0), "one that ends well is not counted");
-    is_int(2, hp_failure_lost(&failure, 0, 3) + hp_failure_lost(&failure, 3, 1),
-           "a host's ranks are lost, if they ran");
+    ok(hp_failure_lost(&failure, 2) && hp_failure_lost(&failure, 3) && !hp_failure_lost(&failure, 0) &&
+           !hp_failure_lost(&failure, 1),
+       "a host's ranks are lost, if they ran");
     is_int(0, hp_failure_spare(&failure, 3), "three more are too many");
     is_int(1, hp_failure_spare(&failure, 2), "two are not");
     ok(!failure.ring, "... and the ring that had lost one of them is forgotten");
@@ -234,9 +243,33 @@ check_spare(void)
     hp_failure_close(&failure);
     hp_failure_open(&failure, 4); /* their agents have said nothing yet */
     failure.running = 4;
-    is_int(2, hp_failure_lost(&failure, 2, 2), "ranks whose start was not reported are lost with their host");
+    ok(hp_failure_lost(&failure, 2) && hp_failure_lost(&failure, 3),
+       "ranks whose start was not reported are lost with their host");
     is_int(0, hp_failure_spare(&failure, 2), "... which ends a job of which none may fail");
     is_int(0, hp_failure_spare(&failure, 0), "... also a host whose ranks have all ended");
+    hp_failure_close(&failure);
+}
+
+/* Those that are started again do not count as failed. */
+static void
+check_again(void)
+{
+    hp_failure failure;
+    hp_rank_exit e = exited(1, 9);
+    start_all(&failure, 3);
+    failure.spare = 1;
+    hp_failure_stderr(&failure, 1, (const uint8_t *)"first\n", 6, 0);
+    for (int i = 0; i < 3; i++) {
+        is_int(HP_FAILURE_SPARED, hp_failure_exited(&failure, &e, 1), "a rank fails, and is started again");
+        ok(failure.spare == 1 && failure.running == 2 && failure.last == 137, "which takes nobody's place");
+        hp_failure_again(&failure, 1);
+        ok(failure.running == 3 && hp_buffer_size(&failure.rank[1].tail) == 0, "its process is another one");
+    }
+    is_int(HP_FAILURE_SPARED, end(&failure, 1, 3 << 8), "once more, and it is not");
+    ok(failure.spare == 0 && failure.running == 2 && failure.last == 3, "nobody else may fail now");
+    is_int(HP_FAILURE_NONE, end(&failure, 0, 0), "one ends well");
+    is_int(1, failure.well, "and is counted");
+    is_int(HP_FAILURE_FIRST, end(&failure, 2, 9), "the last one fails the job");
     hp_failure_close(&failure);
 }
 
@@ -323,6 +356,7 @@ main(void)
     check_first();
     check_cause();
     check_spare();
+    check_again();
     check_report();
     check_last_lines();
     return 0;

@@ -22,6 +22,7 @@ static hp_options options;
 static hp_mapping mapping;
 static hp_hosts hosts;
 static char heard[2048];
+static int ranks, restarts; /* of the options */
 
 __attribute__((format(printf, 1, 2))) static void
 hear(const char *format, ...)
@@ -94,7 +95,7 @@ begin(const char *list)
     const hp_hosts_owner owner = {NULL, greeted, started, output, exited, taken, failed, looked, over};
     hoop_error error;
     loop = hp_loop_new();
-    options = (hp_options){.argv = program, .here = strdup("/work")};
+    options = (hp_options){.argv = program, .here = strdup("/work"), .ranks = ranks, .agent.max_restarts = restarts};
     hp_strings_add(&options.rsh, strdup("ssh"));
     if (hp_hostfile_parse(&options.hosts, "-H", 0, list, strlen(list), &error) != HOOP_SUCCESS ||
         hp_mapping_make(&mapping, &options, &error) != HOOP_SUCCESS)
@@ -272,6 +273,36 @@ check_reports(void)
     end();
 }
 
+/* A host is lost, and its rank is started again on one that had none. */
+static void
+check_again(void)
+{
+    hp_failure failure;
+    ranks = 2;
+    restarts = 1;
+    begin("n1:1,n2:1,n3:1");
+    hp_failure_open(&failure, ranks);
+    failure.running = ranks;
+    run_all();
+    is_int(3, fake_processes, "a host without ranks has an agent, too");
+    is_int(0, hp_host_lost(&hosts.host[1], &failure), "of a host that is lost no rank is lost for good");
+    ok(failure.running == 1 && hp_host_has(&hosts.host[1], 1), "but it runs nowhere");
+    is_int(1, hp_places_next(&hosts.places, hp_now()), "it is due");
+    sent(2, 1);
+    hp_hosts_again(&hosts, 1);
+    ok(strstr(sent(2, 0), "17 "), "an agent is told to start it");
+    is_string("n3", hp_hosts_of(&hosts, 1)->name, "it has another host");
+    reports_rank(1, HP_MSG_STARTED, 1, 811, 0, "");
+    reports_rank(2, HP_MSG_STARTED, 1, 911, 0, "");
+    told("started n3 1 911|", "whose reports count");
+    hosts.host[1].knocked = hosts.host[2].knocked = 0;
+    hp_hosts_knocked(&hosts, 1);
+    ok(hosts.host[1].knocked && !hosts.host[2].knocked, "an agent knocks by the number of its first rank");
+    hp_failure_close(&failure);
+    end();
+    ranks = restarts = 0;
+}
+
 /* The hosts are asked for their flight recorders. */
 static void
 check_look(void)
@@ -422,6 +453,7 @@ main(void)
     check_starts();
     check_spec();
     check_reports();
+    check_again();
     check_look();
     check_process();
     check_pings();

@@ -192,6 +192,26 @@ check_elastic(void)
     hp_mapping_free(&mapping);
 }
 
+/* A host without ranks gets an agent if ranks may be started again there. */
+static void
+check_room(void)
+{
+    hp_options options = {.ranks = 3}, again = {.ranks = 3, .agent.max_restarts = 1};
+    hp_mapping mapping;
+    make(&mapping, &options, "n1:2,n2:2,n3");
+    ok(mapping.ranks.room[0] == 2 && mapping.ranks.room[1] == 2 && mapping.ranks.room[2] == 1, "slots are room");
+    ok(mapping.host[1].used && !mapping.host[2].used && mapping.host[2].call.count == 0, "a host without ranks rests");
+    ok(strstr(printed(&mapping), "n3                   no ranks\n") != NULL, "says --map");
+    hp_mapping_free(&mapping);
+    hp_options_free(&options);
+    make(&mapping, &again, "n1:2,n2:2,n3");
+    ok(mapping.host[2].used && mapping.host[2].call.count > 0, "but not if ranks may be started again there");
+    ok(strstr(printed(&mapping), "n3                   no ranks, but room for those that are started again\n") != NULL,
+       "says --map");
+    hp_mapping_free(&mapping);
+    hp_options_free(&again);
+}
+
 static void
 check_alone(void)
 {
@@ -215,6 +235,7 @@ main(void)
     check_local();
     check_domains();
     check_elastic();
+    check_room();
     check_alone();
     return 0;
 }

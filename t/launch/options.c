@@ -76,6 +76,12 @@ check_numbers(void)
     if (takes("--elastic=3:8 x", &o))
         ok(o.elastic.least == 3 && o.elastic.most == 8, "with the most");
     hp_options_free(&o);
+    if (takes("--elastic 1 --max_restarts=3 x", &o))
+        is_int(3, o.agent.max_restarts, "restarts, in torchrun's spelling");
+    hp_options_free(&o);
+    if (takes("--max-restarts 0 x", &o))
+        is_int(0, o.agent.max_restarts, "none");
+    hp_options_free(&o);
 }
 
 static void
@@ -165,6 +171,10 @@ check_mistakes(void)
         {"--elastic :4 x", "--elastic :4: write a whole number"},
         {"--elastic 2:4:6 x", "--elastic 2:4:6: write a whole number"},
         {"--elastic 3:2 x", "--elastic 3:2: the first number is the least, the second the most; write --elastic 2:3"},
+        {"--max-restarts 3 x",
+         "--max-restarts 3 goes with --elastic: while a rank is started again, the others must go on "
+         "without it, as with hoop_comm_shrink; write --elastic 1 --max-restarts 3"},
+        {"--elastic 1 --max-restarts -1 x", "--max-restarts -1: write a whole number from 0 to 65536"},
         {"--bind=1 x", "--bind takes no value; write --bind alone"},
         {"--wdir= x", "--wdir needs a value that is not empty"},
         {"--pty=some x", "--pty=some: write one of auto|always|never"},

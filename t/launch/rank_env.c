@@ -91,6 +91,15 @@ check_rank(void)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         is_string(rows[i][1], value_of(variables, rows[i][0]), "%s", rows[i][0]);
     hp_rank_env_free(variables);
+    variables = hp_rank_env_new(&spec, -1, 3);
+    for (size_t i = 0; i < 9; i++)
+        if (strcmp(rows[i][0], "HOOP_SECRET_FD") != 0)
+            ok(!value_of(variables, rows[i][0]), "one that waits for a place has no %s", rows[i][0]);
+    is_string("1", value_of(variables, "HOOP_JOIN"), "HOOP_JOIN");
+    for (size_t i = 9; i < sizeof(rows) / sizeof(rows[0]); i++)
+        is_string(rows[i][1], value_of(variables, rows[i][0]), "%s", rows[i][0]);
+    is_string("3", value_of(variables, "HOOP_SECRET_FD"), "and the secret");
+    hp_rank_env_free(variables);
     unsetenv("PYTHONUNBUFFERED");
     hp_rank_env_adopt(&spec);
     is_string("1", getenv("PYTHONUNBUFFERED"), "PYTHONUNBUFFERED is 1 where it was not set");

@@ -20,7 +20,7 @@
 static hp_loop *loop;
 static hp_ranks *ranks;
 static hp_spec spec;
-static int secret_fd;
+static int secret_fd, restarts;
 static char heard[2048];
 
 __attribute__((format(printf, 1, 2))) static void
@@ -94,7 +94,8 @@ static hp_ranks *
 try(int first, hp_start_error *e)
 {
     loop = hp_loop_new();
-    spec = (hp_spec){.world = 8, .ranks = 2, .local_first = 1, .local_size = 3, .options.pty = 2};
+    spec = (hp_spec){
+        .world = 8, .ranks = 2, .local_first = 1, .local_size = 3, .options.pty = 2, .options.max_restarts = restarts};
     spec.rank = malloc(2 * sizeof(*spec.rank));
     spec.rank[0] = first;
     spec.rank[1] = first + 1;
@@ -305,6 +306,48 @@ check_orphan(void)
     end();
 }
 
+/* Ranks that fail are started again, also those of other hosts, until the ranks are stopped. */
+static void
+check_again(void)
+{
+    restarts = 9;
+    begin(0);
+    says(0, 1, "last");
+    dies(0, 3 << 8);
+    told("output 0 1 last|exited 0 0 768 after 0 ms|", "a rank fails");
+    hp_ranks_again(ranks, 0);
+    hp_ranks_again(ranks, 1);
+    hp_ranks_again(ranks, 6);
+    told("started 0 2|started 6 3|", "it is started again, one that runs is not, and one of another host is");
+    for (int i = 2; i < 4; i++) {
+        const fake_process *p = fake_process_at(i);
+        is_string("1", fake_process_getenv(p, "HOOP_JOIN"), "it waits for a place");
+        ok(!fake_process_getenv(p, "HOOP_RANK") && !fake_process_getenv(p, "LOCAL_RANK"), "and has no number");
+        ok(p->fd[0] < 0 && p->fd[3] >= 0, "it has no input, and the secret");
+    }
+    says(2, 2, "again");
+    says(3, 1, "there");
+    fake_loop_settle(loop);
+    ok(strstr(heard, "output 0 2 again|") && strstr(heard, "output 6 1 there|"), "their output comes by rank");
+    heard[0] = '\0';
+    dies(1, 0);
+    dies(2, 9);
+    dies(3, 0);
+    fake_loop_advance(loop, 60 * HP_SEC);
+    ok(!strstr(heard, "ended|"), "although none is left, not all has ended");
+    heard[0] = '\0';
+    fake_process_fail(HP_SPAWN_EXEC, ENOENT);
+    hp_ranks_again(ranks, 6);
+    ok(strstr(heard, "output 6 2 ") && strstr(heard, "exited 6 "), "one that cannot be started says so, and exits: %s",
+       heard);
+    heard[0] = '\0';
+    hp_ranks_stop(ranks, 5 * HP_SEC);
+    hp_ranks_again(ranks, 0);
+    told("ended|", "once they are stopped all has ended, at once, and none is started");
+    end();
+    restarts = 0;
+}
+
 int
 main(void)
 {
@@ -319,5 +362,6 @@ main(void)
     check_signals();
     check_stop();
     check_orphan();
+    check_again();
     return 0;
 }

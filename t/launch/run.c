@@ -203,6 +203,25 @@ check_failures(void)
 }
 
 static void
+check_again(void)
+{
+    const hp_options options = {.elastic = {1, 0}, .agent.max_restarts = 1},
+                     both = {.elastic = {2, 0}, .agent.max_restarts = 1};
+    is_int(0, play("gs3ws01d", options), "a rank that is started again, and ends well: status 0");
+    ok(says("hooprun: rank 1 (") &&
+           says(") exited with status 3 after 2.5 s; it is started again (restart 1 of 1); 1 other goes on\n"),
+       "a sentence");
+    ok(was_sent(HP_MSG_AGAIN) == 1 && was_sent(HP_MSG_STOP) == 1,
+       "it is started once, and the agent is told of the end");
+    is_int(0, play("gs3ws3w0d", options), "again, and then the other goes on alone");
+    ok(says("exited with status 3 after 2.5 s; no restart is left; 1 other goes on\n"), "a sentence");
+    is_int(3, play("gs3ws3w0d", both), "again, and the other may not go on alone: its status");
+    ok(says("exited with status 3 after 2.5 s; no restart is left; stopping 1 other\n"), "a sentence");
+    is_int(3, play("gs03d", both), "one that fails when the other has ended");
+    ok(was_sent(HP_MSG_AGAIN) == 0, "is not started again");
+}
+
+static void
 check_lost(void)
 {
     is_int(1, play("gsk", (hp_options){0}), "an agent that dies: status 1");
@@ -275,6 +294,7 @@ main(void)
     setenv("HOOP_SOCKET_IFNAME", "127.0.0.0/8", 1); /* for the server of ranks elsewhere */
     check_well();
     check_failures();
+    check_again();
     check_lost();
     check_not_confirmed();
     check_cut_off();

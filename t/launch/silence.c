@@ -28,7 +28,8 @@ static hp_output *output;
 static hp_failure failure;
 static hp_silence silence;
 static int gave_up;
-static char said[4096]; /* on standard error */
+static int ranks, restarts; /* of the options */
+static char said[4096];     /* on standard error */
 static int kept, file;
 
 static void
@@ -55,7 +56,7 @@ open_hosts(const char *list)
 {
     const hp_hosts_owner owner = {.greeted = ignore, .started = ignore_started, .over = ignore};
     hoop_error error;
-    options = (hp_options){.argv = program, .here = strdup("/work")};
+    options = (hp_options){.argv = program, .here = strdup("/work"), .ranks = ranks, .agent.max_restarts = restarts};
     hp_strings_add(&options.rsh, strdup("ssh"));
     if (hp_hostfile_parse(&options.hosts, "-H", 0, list, strlen(list), &error) != HOOP_SUCCESS ||
         hp_mapping_make(&mapping, &options, &error) != HOOP_SUCCESS)
@@ -192,6 +193,25 @@ check_elastic(void)
        "and who is stopped");
 }
 
+/* Ranks that are started again elsewhere have not failed. */
+static void
+check_again(void)
+{
+    ranks = 3;
+    restarts = 2;
+    begin("a:2,b:1,c:1");
+    failure.spare = 0;
+    pass(44 * HP_SEC, "ac");
+    is_int(0, gave_up, "a host is lost, whose rank may be started again");
+    ok(hosts.places.rank[2].state == HP_PLACE_DUE && hosts.places.rank[2].next == 2, "on another one");
+    pass(44 * HP_SEC, "a");
+    is_int(1, gave_up, "that one, too, and there is no other");
+    end();
+    ok(says("hooprun: b (rank 2) is lost: it has not answered for 42.") && says("2 others go on\n"), "said");
+    ok(says("hooprun: c (no rank) is lost: it has not answered for 42.") && says("stopping 2 others\n"), "both times");
+    ranks = restarts = 0;
+}
+
 /* Then it is probably this machine that is cut off. */
 static void
 check_all(void)
@@ -252,6 +272,7 @@ main(void)
     check_one();
     check_several();
     check_elastic();
+    check_again();
     check_all();
     check_knocks();
     check_ring_failed();

@@ -129,6 +129,24 @@ check_malformed(void)
     is_int(-1, takes(200, "", 0), "type 200");
 }
 
+/* An agent without ranks waits for those that are started again. */
+static void
+check_without_ranks(void)
+{
+    for (int restarts = 0; restarts < 2; restarts++) {
+        hp_spec sent = {.world = 4, .options.max_restarts = restarts}, got = {0};
+        hp_buffer wire = {0};
+        hoop_error error;
+        hp_strings_add(&sent.argv, strdup("./train"));
+        hp_spec_put(&wire, &sent);
+        is_int(restarts ? 0 : -1, take_all(&got, &wire, &error), "no ranks, and %d restarts", restarts);
+        is_int(restarts, got.complete, "make %s spec", restarts ? "a" : "no");
+        hp_spec_free(&sent);
+        hp_spec_free(&got);
+        hp_buffer_free(&wire);
+    }
+}
+
 static void
 check_heads(void)
 {
@@ -157,6 +175,7 @@ main(void)
     check_round_trip(7);
     check_round_trip(100000);
     check_malformed();
+    check_without_ranks();
     check_heads();
     return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "rendezvous/grow.h"
 #include "t/tap/tap.h"
 
 #include <stdio.h>
@@ -159,6 +160,23 @@ same_process(void)
     sim_close(&s);
 }
 
+/* Newcomers of which nobody is left to take them in. */
+static void
+stranded(void)
+{
+    open_world();
+    come(50, "slice=1\n");
+    come(51, "slice=2\n");
+    is_int(0, hp_grow_stranded(s.job), "while there is a ring, nobody waits in vain");
+    for (int g = 0; g < N; g++)
+        sim_lose(&s, g);
+    sim_pass(&s, 60 * 1000);
+    is_int(2, hp_grow_stranded(s.job), "all ranks of the ring are lost: both do");
+    sim_lose(&s, 51);
+    is_int(1, hp_grow_stranded(s.job), "... as long as they wait");
+    sim_close(&s);
+}
+
 static void
 failing(void)
 {
@@ -291,6 +309,7 @@ main(void)
     lost();
     unlike();
     same_process();
+    stranded();
     failing();
     lives();
     return tap_failures() != 0;

@@ -22,8 +22,8 @@ enum { SLICE, CONTROL, RAW, COMMANDS };
 /* How a slice is awaited. */
 enum { AWAIT_CALL = 1, AWAIT_CRC = 2, AWAIT_PIECES = 4, AWAIT_CRUMBS = 8, AWAIT_OTHER_CALL = 16 };
 
-/* How a slice that is sent differs from the one awaited; MENDED: its checksums are made right after that. ACK: reserved. */
-enum { SEND_CHANGED = 1, SEND_MENDED = 2, SEND_WRONG_CRC = 4, SEND_OTHER_SIZE = 8, SEND_ACK = 16, SEND_OTHER = 32 };
+/* How a slice that is sent differs from the one awaited; MENDED: its checksums are made right after that. FLAG: an unknown one. */
+enum { SEND_CHANGED = 1, SEND_MENDED = 2, SEND_WRONG_CRC = 4, SEND_OTHER_SIZE = 8, SEND_FLAG = 16, SEND_OTHER = 32 };
 
 typedef struct happened {
     hp_event event;
@@ -108,7 +108,7 @@ put_slice(fuzz_script *s, int k)
     for (uint32_t i = 0; i < n; i++)
         body[i] = (uint8_t)(i * 7 + (uint32_t)how);
     frame.payload_crc = hp_crc32c(body, n) ^ (how & SEND_WRONG_CRC ? fuzz_next(s) : 0u);
-    frame.flags |= how & SEND_ACK ? HP_FRAME_ACK : 0;
+    frame.flags |= how & SEND_FLAG ? 4 : 0;
     size_t head_n = hp_frame_put_data(head, &frame, n);
     if (how & SEND_CHANGED) {
         size_t at = fuzz_next(s) % head_n;
@@ -181,7 +181,7 @@ static void
 note(trace *t, const hp_received *received)
 {
     happened *h = &t->events[t->count];
-    t->bytes += received->bytes;
+    t->bytes += received->progress;
     if (received->event == HP_EVENT_NONE)
         return;
     fuzz_check(t->count++ < EVENTS_MAX);

@@ -61,7 +61,7 @@ hp_frame_put_data(uint8_t *out, const hp_frame *frame, uint32_t payload)
     put_common(out, HP_DATA, frame->flags, head - HP_COMMON_BYTES + payload);
     hp_put32(data, frame->epoch);
     hp_put16(data + 4, frame->channel);
-    hp_put16(data + 6, 0);
+    hp_put16(data + 6, frame->taken);
     hp_put64(data + 8, frame->sequence);
     hp_put32(data + 16, frame->step);
     hp_put32(data + 20, frame->signature);
@@ -121,12 +121,13 @@ hp_frame_get_data(hp_frame *frame, const uint8_t *in, hoop_error *error)
                           "the checksum of a slice's header is wrong: bytes changed on the way");
     frame->epoch = hp_get32(in);
     frame->channel = hp_get16(in + 4);
+    frame->taken = hp_get16(in + 6);
     frame->sequence = hp_get64(in + 8);
     frame->step = hp_get32(in + 16);
     frame->signature = hp_get32(in + 20);
     frame->payload_crc = hp_get32(in + 24);
-    if (hp_get16(in + 6) != 0 || (!(frame->flags & HP_FRAME_PAYLOAD_CRC) && frame->payload_crc != 0))
-        return hp_err_set(error, HOOP_ERR_PROTOCOL, "a slice's header has reserved bytes that are not 0");
+    if (!(frame->flags & HP_FRAME_PAYLOAD_CRC) && frame->payload_crc != 0)
+        return hp_err_set(error, HOOP_ERR_PROTOCOL, "a slice's header has a checksum that its flags deny");
     if (!(frame->flags & HP_FRAME_CALL))
         return HOOP_SUCCESS;
     const uint8_t *call = in + HP_DATA_BYTES;

@@ -4,7 +4,7 @@
  * hoop_protocol(7) is the reference.
  *
  *   common (16)   "HOOP" | version 1 | type 1 | flags 2 | length 4 (bytes that follow) | crc32c of the first 12
- *   data   (32)   epoch 4 | channel 2 | 0 2 | sequence 8 | step 4 | signature 4 | payload crc 4 | crc32c of these 28
+ *   data   (32)   epoch 4 | channel 2 | taken 2 | sequence 8 | step 4 | signature 4 | payload crc 4 | crc32c of these 28
  *   call   (20)   hp_call 16 | crc32c 4      only with HP_FRAME_CALL: the first frame of an operation on a link
  *   control       payload <= 4 KiB | crc32c 4         every other type
  */
@@ -59,8 +59,13 @@ typedef enum hp_frame_type {
     HP_WAKE /* ring; HP_ABORT and HP_LEAVE travel there too */
 } hp_frame_type;
 
-/* Flags of a data frame. Nobody sends HP_FRAME_ACK or HP_ACK: they are reserved for resuming a connection later. */
-enum { HP_FRAME_CALL = 1, HP_FRAME_PAYLOAD_CRC = 2, HP_FRAME_ACK = 4 };
+enum { HP_FRAME_CALL = 1, HP_FRAME_PAYLOAD_CRC = 2 }; /* flags of a data frame */
+
+/*
+ * Payload of HP_ACK and HP_RESUME: how many data frames of this stripe the sender has taken since the first connection.
+ * RESUME is the first frame in both directions of a connection that was made again.
+ */
+enum { HP_TAKEN_BYTES = 8 };
 
 /* HP_WAKE has no payload: it wakes a process that sleeps beside shared memory (shm.h). */
 
@@ -87,6 +92,7 @@ typedef struct hp_frame {
     /* data frames only: */
     uint32_t epoch;
     uint16_t channel;
+    uint16_t taken; /* frames taken of the other direction, modulo 2^16, where both share a stripe that is repaired */
     uint64_t sequence; /* of a fused group: that of its first call, since ranks may have fused others */
     uint64_t last;     /* its last call's, which errors name; not on the wire. 0: there is one call */
     uint32_t step;

@@ -19,7 +19,7 @@
 
 /* Where the fields lie; those of M1 are in hp_hello_put. */
 enum { QUOTE_MOST = 40 };
-enum { M1_MEMORY = 66, M1_FEATURES = 72 };
+enum { M1_MEMORY = 66, M1_FEATURES = 72, M1_GENERATION = 78 };
 enum { M2_EPOCH = 16, M2_RANK = 20, M2_VERSION = 24, M2_STATUS = 26, M2_RESERVED = 28, M2_FEATURES = 32 };
 enum { M2_RESERVED_8 = 40, M2_NONCE = 48 };
 enum { M4_STATUS = 16, M4_SHARES = 18, M4_RANK = 20, M4_RESERVED_8 = 24 };
@@ -395,7 +395,7 @@ hp_hello_put(uint8_t out[HP_M1], const hp_hello *hello, const uint8_t nonce[32])
     hp_put16(out + 64, hello->ver_max);
     hp_put32(out + M1_MEMORY, hello->memory_pid);
     hp_put16(out + M1_MEMORY + 4, hello->memory_fd);
-    hp_put64(out + M1_FEATURES, hello->features);
+    hp_put64(out + M1_FEATURES, hello->features | (uint64_t)hello->generation << 48);
     memcpy(out + HP_M1_NONCE, nonce, 32);
 }
 
@@ -424,8 +424,9 @@ hp_hello_get(hp_hello *hello, const uint8_t in[HP_M1])
     hello->ver_max = hp_get16(in + 64);
     hello->memory_pid = hp_get32(in + M1_MEMORY);
     hello->memory_fd = hp_get16(in + M1_MEMORY + 4);
-    hello->features = hp_get64(in + M1_FEATURES);
-    return hello->role == HP_ROLE_DATA || zeros(in + M1_MEMORY, M1_FEATURES - M1_MEMORY);
+    hello->features = hp_get64(in + M1_FEATURES) & ~(UINT64_C(0xffff) << 48);
+    hello->generation = hp_get16(in + M1_GENERATION);
+    return hello->role == HP_ROLE_DATA || (!hello->generation && zeros(in + M1_MEMORY, M1_FEATURES - M1_MEMORY));
 }
 
 const char *

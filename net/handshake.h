@@ -15,7 +15,7 @@ enum { HP_WIRE_MIN = 5, HP_WIRE_MAX = 5 };                       /* versions of 
 enum { HP_M1 = 144, HP_M2 = 112, HP_M3 = 48, HP_M4 = 64 };       /* bytes of the four messages */
 enum { HP_M1_NONCE = 80 };                                       /* where the nonce of a HELLO lies: 32 bytes */
 /*
- * Feature bits of a HELLO. 1 is reserved, as HP_FRAME_ACK is. STATS: the server takes HP_STATS. CALL_NAMES: it takes
+ * Feature bits of a HELLO. 1 is reserved. STATS: the server takes HP_STATS. CALL_NAMES: it takes
  * HP_CALL_NAME, and numbers of names in calls. WAITING: it takes HP_WAITING.
  */
 enum { HP_FEATURE_STATS = 2, HP_FEATURE_CALL_NAMES = 4, HP_FEATURE_WAITING = 8, HP_FEATURE_COMEBACK = 16 };
@@ -31,7 +31,8 @@ typedef struct hp_hello {
     uint16_t channel, stripe, ver_min, ver_max;
     uint32_t memory_pid; /* the memory that this process offers to share (shm.h): descriptor memory_fd of it; 0: none */
     uint16_t memory_fd;
-    uint64_t features;
+    uint16_t generation; /* how often this connection was made again */
+    uint64_t features;   /* 48 bits */
 } hp_hello;
 
 /* Why a connection with the right secret is refused; the MAC covers it. */

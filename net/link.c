@@ -57,27 +57,40 @@ set_open(hp_link *link, int again)
     for (int k = 0; k < link->stripes; k++)
         if (!link->stripe[k])
             return;
-    if (link->state > HP_LINK_DIALING && !again)
+    if (link->state > HP_LINK_DIALING && !(again && link->state == HP_LINK_LOST))
         return;
     link->state = HP_LINK_OPEN;
     hp_err_clear(&link->error);
 }
 
-hoop_result
-hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, hp_kick_fn *kick, void *arg, hoop_error *error)
+/* A link that lacks stripe k alone is open when that has come. */
+static int
+lacks_only(const hp_link *link, int k)
 {
-    int again =
-        link->state == HP_LINK_LOST; /* it lacks this connection alone, which has carried nothing in that place */
+    int only = link->state == HP_LINK_LOST;
     for (int i = 0; i < link->stripes; i++)
-        again &= i == k || !link->stripe[i] || !link->stripe[i]->medium.eof;
-    hp_stripe_free(link->stripe[k]);
-    set_stripe(link, k, hp_stripe_new(link, k, fd, loop, kick, arg));
-    if (!link->stripe[k])
+        only &= i == k || !link->stripe[i] || !link->stripe[i]->medium.eof;
+    return only;
+}
+
+static hoop_result
+attached(hp_link *link, int again, int is_there, hoop_error *error)
+{
+    if (!is_there)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the connection to rank %d", link->peer);
     set_open(link, again);
     if (link->twin)
         set_open(link->twin, again);
     return HOOP_SUCCESS;
+}
+
+hoop_result
+hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, hp_kick_fn *kick, void *arg, hoop_error *error)
+{
+    int again = lacks_only(link, k); /* it has carried nothing in that place */
+    hp_stripe_free(link->stripe[k]);
+    set_stripe(link, k, hp_stripe_new(link, k, fd, loop, kick, arg));
+    return attached(link, again, link->stripe[k] != NULL, error);
 }
 
 void
@@ -93,18 +106,63 @@ hp_link_shares(const hp_link *link)
     return link->stripe[0] && link->stripe[0]->medium.shm;
 }
 
+hoop_result
+hp_link_repair(hp_link *link, int k, hoop_error *error)
+{
+    link->repaired = 1;
+    if (link->twin)
+        link->twin->repaired = 1;
+    return attached(link, 0, hp_stripe_repair(link->stripe[k]), error);
+}
+
+hoop_result
+hp_link_resume(hp_link *link, int k, int fd, uint16_t generation, hoop_error *error)
+{
+    int again = lacks_only(link, k);
+    return attached(link, again, hp_stripe_resume(link->stripe[k], fd, generation), error);
+}
+
+int
+hp_link_resumes(const hp_link *link, int k, uint16_t generation)
+{
+    const hp_stripe *s = link->stripe[k];
+    if (!link->repaired || !s || !generation || link->state > HP_LINK_LOST || link->state == HP_LINK_LEFT)
+        return 0;
+    int16_t later = (int16_t)(uint16_t)(generation - s->generation);
+    return later > 0 || (later == 0 && !s->heard);
+}
+
+int
+hp_link_is_repaired(const hp_link *link)
+{
+    return link->repaired && link->state == HP_LINK_LOST;
+}
+
+int
+hp_link_is_broken(const hp_link *link, int k)
+{
+    return hp_link_is_repaired(link) && link->stripe[k] && link->stripe[k]->unacked && link->stripe[k]->medium.eof;
+}
+
+uint16_t
+hp_link_next_generation(const hp_link *link, int k)
+{
+    uint16_t next = (uint16_t)(link->stripe[k]->generation + 1);
+    return next ? next : 1;
+}
+
 int
 hp_link_is_fresh(const hp_link *link, int k)
 {
     const hp_stripe *stripe = link->stripe[k];
-    return !stripe || (stripe->accepted && !stripe->heard);
+    return !stripe || (stripe->accepted && !stripe->heard && !stripe->generation);
 }
 
 int
 hp_link_is_stuck(const hp_link *link)
 {
     const hp_stripe *next = link->stripe[link->done % (uint64_t)link->stripes];
-    return link->done < link->posted && (next ? next->medium.eof : link->state == HP_LINK_LOST);
+    return link->done < link->posted && (link->state == HP_LINK_LOST || (next && next->medium.eof));
 }
 
 const hp_frame *
@@ -267,6 +325,7 @@ hp_link_stop(hp_link *link, const hoop_error *cause)
 {
     uint8_t payload[HP_ABORT_BYTES];
     end(link, HP_ABORT, payload, hp_abort_put(payload, cause));
+    hp_link_give_up(link, 0);
     if (link->state <= HP_LINK_LEFT)
         link->state = HP_LINK_ABORT;
 }
@@ -274,6 +333,7 @@ hp_link_stop(hp_link *link, const hoop_error *cause)
 void
 hp_link_leave(hp_link *link)
 {
+    hp_link_give_up(link, 0);
     end(link, HP_LEAVE, NULL, 0);
 }
 

@@ -32,6 +32,21 @@ hoop_result hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, hp_kick_
 void hp_link_share(hp_link *link, int k, hp_shm *shm);
 int hp_link_shares(const hp_link *link); /* whether they do */
 
+/*
+ * From now on stripe k, which has just been attached, is repaired if its connection breaks: the link is LOST, the rank that
+ * dials dials again, and hp_link_resume puts the new connection in the place of the old one, also where that seems to be sound. generation:
+ * how often it was dialled again; later ones win. Both ranks alike. The link is OPEN again when all stripes are.
+ */
+hoop_result hp_link_repair(hp_link *link, int k, hoop_error *error);
+hoop_result hp_link_resume(hp_link *link, int k, int fd, uint16_t generation, hoop_error *error);
+int hp_link_resumes(const hp_link *link, int k,
+                    uint16_t generation); /* whether such a connection may come in its place */
+
+/* Whether stripe k is to be dialled again. */
+int hp_link_is_broken(const hp_link *link, int k);
+uint16_t hp_link_next_generation(const hp_link *link, int k); /* after 65535 comes 1 */
+int hp_link_is_repaired(const hp_link *link);                 /* whether the link is LOST, and may be OPEN again */
+
 /* Whether stripe k has not been attached, or has not carried a byte: another connection may take its place. */
 int hp_link_is_fresh(const hp_link *link, int k);
 

@@ -15,9 +15,16 @@ hp_receiver_init(hp_receiver *r, int self, int peer)
 {
     r->self = self;
     r->peer = peer;
+    r->body_most = 0;
+    r->first_read = HP_COMMON_BYTES;
+    hp_receiver_again(r);
+}
+
+void
+hp_receiver_again(hp_receiver *r)
+{
     r->in_body = r->ended = 0;
     r->body_at = 0;
-    r->first_read = HP_COMMON_BYTES;
     r->head_at = 0;
 }
 
@@ -85,8 +92,12 @@ take_control(hp_receiver *r, hoop_error *error)
 static hp_received
 take_body(hp_receiver *r, const hp_post *post, uint32_t n, hoop_error *error)
 {
-    hp_received received = {.bytes = n};
+    hp_received received = {0};
     r->body_at += n;
+    if (r->body_at > r->body_most) {
+        received.progress = r->body_at - r->body_most;
+        r->body_most = r->body_at;
+    }
     if (r->body_at < post->bytes)
         return received;
     if ((r->frame.flags & HP_FRAME_PAYLOAD_CRC) && hp_iov_crc(&post->body, post->bytes) != r->frame.payload_crc) {
@@ -96,7 +107,7 @@ take_body(hp_receiver *r, const hp_post *post, uint32_t n, hoop_error *error)
         return received;
     }
     r->in_body = 0;
-    r->body_at = 0;
+    r->body_at = r->body_most = 0;
     r->head_at = 0;
     received.event = HP_EVENT_POST;
     return received;

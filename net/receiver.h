@@ -14,13 +14,13 @@
 enum { HP_RECEIVER_PLACES = 1 + HP_IOV_ONCE };
 
 typedef struct hp_receiver {
-    int self, peer; /* ranks, for messages */
-    int in_body;    /* the head is complete, and was accepted */
-    int ended;      /* a control frame ends the data direction: what follows is dropped */
-    uint32_t body_at;
-    uint32_t first_read;                                /* bytes of a head to ask for where none is awaited */
-    size_t head_at;                                     /* bytes of the head that are here */
-    hp_frame frame;                                     /* the decoded head, as far as it is here */
+    int self, peer;              /* ranks, for messages */
+    int in_body;                 /* the head is complete, and was accepted */
+    int ended;                   /* a control frame ends the data direction: what follows is dropped */
+    uint32_t body_at, body_most; /* bytes of the body, and the most of them over any connection */
+    uint32_t first_read;         /* bytes of a head to ask for where none is awaited */
+    size_t head_at;              /* bytes of the head that are here */
+    hp_frame frame;              /* the decoded head, as far as it is here */
     uint8_t head[HP_COMMON_BYTES + HP_CONTROL_MAX + 4]; /* behind a data frame's head a small body is read */
 } hp_receiver;
 
@@ -33,13 +33,14 @@ typedef enum hp_event {
 
 typedef struct hp_received {
     hp_event event;
-    uint32_t bytes;         /* of the post's body, in this call */
+    uint32_t progress;      /* bytes of the post's body that had never come before */
     int type;               /* CONTROL */
     const uint8_t *payload; /* CONTROL: valid until the next call */
     size_t payload_n;
 } hp_received;
 
 void hp_receiver_init(hp_receiver *receiver, int self, int peer);
+void hp_receiver_again(hp_receiver *receiver); /* another connection begins, with the frame that is not complete */
 
 /*
  * Lists where the next bytes go, at most HP_RECEIVER_PLACES. 0: nothing can be read before there is a post; if there is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stripe: see stripe.h. One state machine for each direction. The sender moves {head, body} of the current post; the
+ * stripe: see stripe.h. One state machine for each direction. The sender, sender.c, says which bytes are written; the
  * receiver, receiver.c, says where one read puts its bytes and what has come. A direction without posts is read when the
  * watch saw it readable, and so is a connection beside shared memory.
  */
@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/wire.h"
 #include "net/socket.h"
 
 #include <errno.h>
@@ -24,22 +25,23 @@ enum {
     DELAY_ACKS_EVERY = 16 /* posts */
 };
 
-static hp_post *
-post_at(const hp_link *link, uint64_t number)
+/* The number of this stripe's frame in the link. */
+static uint64_t
+number_of(const hp_stripe *s, const hp_link *link, uint64_t frame)
 {
-    return link && number < link->posted ? &link->posts[number & (link->capacity - 1)] : NULL;
+    return frame * (uint64_t)link->stripes + (uint64_t)s->number;
 }
 
 static hp_post *
 to_send(const hp_stripe *s)
 {
-    return post_at(s->out, s->next_out);
+    return s->out ? hp_link_post_at(s->out, number_of(s, s->out, s->sender.next)) : NULL;
 }
 
 static hp_post *
 awaited(const hp_stripe *s)
 {
-    return post_at(s->in, s->next_in);
+    return s->in ? hp_link_post_at(s->in, number_of(s, s->in, s->taken)) : NULL;
 }
 
 /*
@@ -49,7 +51,7 @@ awaited(const hp_stripe *s)
 static int
 may_send(const hp_stripe *s)
 {
-    return s->out && (!s->accepted || s->heard);
+    return s->out && !s->resuming && (!s->accepted || s->heard);
 }
 
 static void
@@ -63,6 +65,19 @@ on_ready(void *arg, int ready)
     s->kick(s->kick_arg);
 }
 
+/* Takes the connection over. 0: out of memory. */
+static int
+begin(hp_stripe *s, int fd)
+{
+    hp_medium_begin(&s->medium, fd);
+    s->watch = hp_watch_new(s->loop, fd, on_ready, s);
+    /*
+     * Watched once now: libevent allocates for a descriptor when it is first watched, and later calls must not
+     * allocate.
+     */
+    return s->watch && hp_watch_set(s->watch, HP_READ) == 0 && hp_watch_set(s->watch, 0) == 0;
+}
+
 hp_stripe *
 hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, hp_kick_fn *kick, void *arg)
 {
@@ -74,23 +89,22 @@ hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, hp_kick_fn *kick
     *s = (hp_stripe){.loop = loop, .kick = kick, .kick_arg = arg};
     s->out = link->sending ? link : link->twin;
     s->in = link->sending ? link->twin : link;
-    s->next_out = s->next_in = (uint64_t)number;
+    s->number = number;
     s->accepted = !link->dials;
-    hp_medium_begin(&s->medium, fd);
     hp_receiver_init(&s->receiver, link->self, link->peer);
     if (link->owner) /* every frame there has its call, and what is shorter is the last one */
         s->receiver.first_read = HP_DATA_HEAD_CALL;
-    s->watch = hp_watch_new(loop, fd, on_ready, s);
-    /*
-     * Watched once now: libevent allocates for a descriptor when it is first watched, and later calls must not
-     * allocate.
-     */
-    if (!s->watch || hp_watch_set(s->watch, HP_READ) != 0) {
-        hp_stripe_free(s);
-        return NULL;
-    }
-    hp_watch_set(s->watch, 0);
-    return s;
+    if (begin(s, fd))
+        return s;
+    hp_stripe_free(s);
+    return NULL;
+}
+
+int
+hp_stripe_repair(hp_stripe *s)
+{
+    s->unacked = s->sender.unacked = hp_unacked_new(!s->out ? 0 : s->in ? HP_UNACKED_SHARED : HP_UNACKED_ONE_WAY);
+    return s->unacked != NULL;
 }
 
 /* What this connection brought is wrong: the link that receives fails, or the one that has no other. */
@@ -100,69 +114,70 @@ receiving(const hp_stripe *s)
     return s->in ? s->in : s->out;
 }
 
-/* Its error has the code and sentence already: this adds the ranks and the operation of the post, and ends the link. */
 static void
 fault(const hp_stripe *s)
 {
-    hp_link *l = receiving(s);
-    const hp_post *post = s->in ? awaited(s) : to_send(s);
-    l->error.rank = l->peer;
-    l->error.reporter = l->self;
-    if (l->owner)
-        l->error.sequence = HP_NO_OPERATION;
-    else if (!l->error.sequence && post)
-        l->error.sequence = hp_frame_operation(&post->frame);
-    l->state = HP_LINK_FAULT;
+    hp_link_fault(receiving(s), s->in ? awaited(s) : to_send(s));
 }
 
+/* The peer, which may not know of the loss, gets a reset for what it sends. */
 static void
-lose_link(hp_link *l, int left, int number)
+disconnect(hp_stripe *s)
 {
-    if (!l || l->state == HP_LINK_FAULT || l->state == HP_LINK_ABORT)
-        return;
-    l->state = left ? HP_LINK_LEFT : HP_LINK_LOST;
-    if (number)
-        hp_err_sys(&l->error, HOOP_ERR_PEER_LOST, number, "rank %d lost its connection to rank %d", l->self, l->peer);
-    else
-        hp_err_set(&l->error, HOOP_ERR_PEER_LOST,
-                   left ? "rank %d: rank %d has left the communicator" : "rank %d: rank %d closed its connection",
-                   l->self, l->peer);
-    l->error.rank = l->peer;
-    l->error.reporter = l->self;
+    hp_watch_free(s->watch);
+    s->watch = NULL;
+    hp_medium_end(&s->medium);
+    s->medium.fd = -1;
 }
 
 /* End of file or a reset, which is a symptom: the cause may still arrive from elsewhere. */
 static void
 lost(hp_stripe *s, int number)
 {
+    if (s->unacked)
+        disconnect(s);
+    else if (receiving(s)->repaired) /* its other stripes are */
+        hp_link_give_up(receiving(s), 0);
     s->medium.eof = 1;
-    lose_link(s->in, s->left, number);
-    lose_link(s->out, s->left, number);
+    hp_link_lost(s->in, s->left, number);
+    hp_link_lost(s->out, s->left, number);
 }
 
-/* The peer passes on a first cause. */
 static void
-aborted(hp_link *link, const hoop_error *cause)
+deny(const hp_stripe *s, int type)
 {
-    if (!link)
-        return;
-    link->error = *cause;
-    if (link->size > 0)
-        hp_abort_confine(&link->error, link->size);
-    link->state = HP_LINK_ABORT;
+    hp_link_unexpected(receiving(s), s->in ? awaited(s) : to_send(s), type);
+}
+
+/* So many frames, of `most` that it may have. Large posts among them are done now; small ones were when they were written, and may be others by now. */
+static int
+peer_took(hp_stripe *s, uint64_t frames, uint64_t most)
+{
+    uint64_t before = s->sender.taken;
+    if (frames > most || !hp_sender_set_taken(&s->sender, frames))
+        return 0;
+    for (uint64_t frame = before; frame < frames; frame++) {
+        uint64_t number = number_of(s, s->out, frame);
+        if (number >= s->out->done)
+            hp_link_post_at(s->out, number)->done = 1;
+    }
+    return 1;
 }
 
 static void
 on_control(hp_stripe *s, int type, const uint8_t *payload, size_t n)
 {
-    hp_link *idle = s->in ? NULL : s->out, *blamed = receiving(s);
+    hp_link *idle = s->in ? NULL : s->out;
     hoop_error cause;
     hp_err_clear(&cause);
     if (type == HP_LEAVE) {
         s->left = 1;
+    } else if (type == HP_ACK && idle && s->unacked && n == HP_TAKEN_BYTES &&
+               peer_took(s, hp_get64(payload), s->sender.next)) {
+        /* what it has taken is done */
     } else if (type == HP_ABORT && hp_abort_get(&cause, payload, n)) {
-        aborted(s->in, &cause);
-        aborted(s->out, &cause);
+        hp_link_aborted(s->in, &cause);
+        hp_link_aborted(s->out, &cause);
     } else if (type == HP_WAKE && s->medium.shm) {
         /* this process is awake */
     } else if (type == HP_TICK && idle && n > 0 && n <= HP_HEARTBEATS_BYTES) {
@@ -177,9 +192,7 @@ on_control(hp_stripe *s, int type, const uint8_t *payload, size_t n)
         if (idle->owner->credit(idle->owner->arg, payload, &idle->error) != HOOP_SUCCESS)
             fault(s);
     } else {
-        hp_err_set(&blamed->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d an unexpected frame of type %d",
-                   blamed->peer, blamed->self, type);
-        fault(s);
+        deny(s, type);
     }
 }
 
@@ -247,7 +260,7 @@ static int
 put_shared(hp_stripe *s, int type, const void *payload, size_t n)
 {
     uint8_t frame[HP_COMMON_BYTES + HP_ABORT_BYTES + 4];
-    int follows = s->medium.shm && s->out && !s->in_body && (type == HP_ABORT || type == HP_LEAVE);
+    int follows = s->medium.shm && s->out && !s->sender.in_frame && (type == HP_ABORT || type == HP_LEAVE);
     if (!follows || n > HP_ABORT_BYTES || hp_pipe_left(&s->medium.shm->out) < sizeof(frame))
         return 0;
     struct iovec whole = {frame, hp_frame_put_control(frame, (hp_frame_type)type, payload, n)};
@@ -265,55 +278,54 @@ hp_stripe_send_control(hp_stripe *s, int type, const void *payload, size_t n)
         return 1;
     if (!hp_control_add(&s->control, s->medium.fd, (hp_frame_type)type, payload, n))
         return 0;
-    if (!s->in_body || s->medium.shm) /* no other frame can be written in the middle of a data frame */
+    if (!s->sender.in_frame || s->medium.shm) /* no other frame can be written in the middle of a data frame */
         write_control(s);
     return 1;
 }
 
-/* --- sending --- */
-
-/* Payload has moved. */
-static inline void
-add_bytes(hp_link *link, uint64_t bytes)
-{
-    link->bytes += bytes;
-    if (link->total)
-        hp_count_add(link->total, bytes);
-}
+/* --- receiving --- */
 
 static void
-sent(hp_stripe *s, hp_post *post, size_t n)
+send_ack(hp_stripe *s)
 {
-    size_t head = s->head_n - s->head_at;
-    if (head > n)
-        head = n;
-    s->head_at += head;
-    s->body_at += (uint32_t)(n - head);
-    add_bytes(s->out, n - head);
-    if (s->head_at < s->head_n || s->body_at < post->bytes)
+    uint8_t payload[HP_TAKEN_BYTES];
+    hp_put64(payload, s->taken);
+    if (!hp_stripe_send_control(s, HP_ACK, payload, sizeof(payload)))
         return;
-    post->done = 1;
-    s->next_out += (uint64_t)s->out->stripes;
-    s->in_body = 0;
-    s->head_at = 0;
+    s->owes_ack = 0;
+    s->owed_frames = s->owed_bytes = 0;
 }
 
-/* Writes header and payload in one call. */
-static ssize_t
-write_post(hp_stripe *s, hp_post *post)
+/* A large frame waits for an ACK, and where both directions share the stripe there is none. */
+static void
+stop_repair(hp_stripe *s)
 {
-    struct iovec places[1 + HP_IOV_ONCE];
-    if (hp_post_is_small(post)) {
-        size_t at = s->head_at + s->body_at; /* the body follows the head in the same array */
-        places[0] = (struct iovec){s->head + at, s->head_n + post->bytes - at};
-        return hp_medium_write(&s->medium, places, 1);
-    }
-    places[0] = (struct iovec){s->head + s->head_at, s->head_n - s->head_at};
-    return hp_medium_write(&s->medium, places,
-                           1 + hp_iov_list(&post->body, s->body_at, post->bytes, places + 1, HP_IOV_ONCE));
+    s->sender.unacked = NULL;
+    hp_link_give_up(s->in, 1);
 }
 
-/* --- receiving --- */
+/*
+ * A frame was taken. Where both directions share the stripe, each data frame says how many this side has taken, modulo 2^16;
+ * else ACKs do.
+ */
+static void
+tell_taken(hp_stripe *s, uint32_t bytes)
+{
+    if (s->out) {
+        uint16_t more =
+            (uint16_t)(s->receiver.frame.taken - s->sender.taken); /* one that is sent again has an older count */
+        if (bytes > HP_UNACKED_LARGE)
+            stop_repair(s);
+        else if (s->sender.unacked && more <= INT16_MAX && !peer_took(s, s->sender.taken + more, s->sender.next))
+            deny(s, HP_DATA);
+        return;
+    }
+    s->owed_frames++;
+    s->owed_bytes += HP_DATA_HEAD_CALL + bytes;
+    s->owes_ack |= bytes > HP_UNACKED_LARGE || hp_unacked_is_due(s->owed_frames, s->owed_bytes);
+    if (s->owes_ack)
+        send_ack(s);
+}
 
 /* Takes what one read brings. Returns 1 if something moved. */
 static int
@@ -337,17 +349,77 @@ receive_once(hp_stripe *s)
     s->heard = 1;
     wake_peer(s);
     hp_received what = hp_receiver_take(&s->receiver, post, (size_t)got, &s->in->error);
-    add_bytes(s->in, what.bytes);
+    hp_link_moved(s->in, what.progress);
     if (what.event == HP_EVENT_FAULT)
         fault(s);
     if (what.event == HP_EVENT_CONTROL)
         on_control(s, what.type, what.payload, what.payload_n);
     if (what.event != HP_EVENT_POST)
         return 1;
+    uint32_t bytes = post->bytes;
     post->done = 1;
-    s->next_in += (uint64_t)s->in->stripes;
-    if (s->next_in / (uint64_t)s->in->stripes % DELAY_ACKS_EVERY == 0)
+    s->taken++;
+    if (s->unacked)
+        tell_taken(s, bytes);
+    if (s->taken % DELAY_ACKS_EVERY == 0)
         hp_medium_delay_acks(&s->medium);
+    return 1;
+}
+
+/* --- a connection that was made again --- */
+
+int
+hp_stripe_resume(hp_stripe *s, int fd, uint16_t generation)
+{
+    uint8_t payload[HP_TAKEN_BYTES];
+    disconnect(s);
+    s->readable = s->blocked = s->heard = 0;
+    s->owed_frames = s->owed_bytes = 0;
+    s->owes_ack = 0;
+    s->resume_n = 0;
+    s->resuming = 1;
+    s->generation = generation;
+    s->control = (hp_control){0};
+    s->sender.in_frame = 0;
+    hp_receiver_again(&s->receiver);
+    if (!begin(s, fd))
+        return 0;
+    hp_put64(payload, s->taken);
+    hp_control_add(&s->control, fd, HP_RESUME, payload, sizeof(payload));
+    return 1;
+}
+
+/* Of the first frame, and not a byte more: the next one may be data. */
+static int
+read_resume(hp_stripe *s)
+{
+    hp_frame_reader reader = {0};
+    struct iovec place = {s->resume + s->resume_n, sizeof(s->resume) - s->resume_n};
+    const uint8_t *in = s->resume, *payload;
+    size_t n = sizeof(s->resume), payload_n;
+    int type = 0;
+    ssize_t got = hp_medium_read(&s->medium, &place, 1);
+    if (got < 0 && !is_over(s, errno)) {
+        s->readable = 0;
+        return 0;
+    }
+    if (got <= 0) {
+        lost(s, got < 0 ? errno : 0);
+        return 1;
+    }
+    s->heard = 1;
+    s->resume_n += (size_t)got;
+    if (s->resume_n < sizeof(s->resume))
+        return 1;
+    s->resuming = 0;
+    if (hp_frame_read(&reader, &in, &n, &type, &payload, &payload_n, &receiving(s)->error) < 0) {
+        fault(s);
+    } else if (type != HP_RESUME || payload_n != HP_TAKEN_BYTES ||
+               (s->out && !peer_took(s, hp_get64(payload), s->sender.whole))) {
+        deny(s, type);
+    } else {
+        hp_sender_again(&s->sender);
+    }
     return 1;
 }
 
@@ -355,6 +427,8 @@ receive_once(hp_stripe *s)
 static int
 take(hp_stripe *s)
 {
+    if (s->resuming)
+        return read_resume(s);
     int moved = !s->in || (s->medium.shm && s->readable) ? read_controls(s) : 0;
     hp_link *l = s->in;
     if (!l || l->state >= HP_LINK_FAULT) /* the first cause stays */
@@ -380,26 +454,27 @@ may_read(hp_stripe *s)
 static int
 send_once(hp_stripe *s)
 {
+    struct iovec places[HP_SENDER_PLACES];
     hp_post *post = to_send(s);
-    ssize_t n;
-    if (hp_control_waits(&s->control) && (!s->in_body || s->medium.shm))
+    if (hp_control_waits(&s->control) && (!s->sender.in_frame || s->medium.shm))
         write_control(s);
     if (!post || !may_send(s) || (s->blocked && --s->blocked > 0))
         return 0;
-    if (!s->in_body) {
-        if (post->frame.flags & HP_FRAME_PAYLOAD_CRC)
-            post->frame.payload_crc = hp_iov_crc(&post->body, post->bytes);
-        s->head_n = hp_frame_put_data(s->head, &post->frame, post->bytes);
-        if (hp_post_is_small(post) && post->bytes > 0)
-            memcpy(s->head + s->head_n, post->body.data, post->bytes);
-        s->head_at = 0;
-        s->body_at = 0;
-        s->in_body = 1;
+    if (!s->sender.in_frame && hp_control_waits(&s->control) && !s->medium.shm) /* a part of one is written */
+        return 0;
+    if (!s->sender.in_frame && s->sender.unacked && s->in) {
+        post->frame.taken = (uint16_t)s->taken;
+        if (post->bytes > HP_UNACKED_LARGE && s->sender.next == s->sender.whole)
+            stop_repair(s);
     }
-    n = write_post(s, post);
+    if (!s->sender.in_frame && !hp_sender_begin(&s->sender, post))
+        return 0;
+    ssize_t n = hp_medium_write(&s->medium, places, hp_sender_places(&s->sender, post, places));
     int number = errno;
     if (n >= 0) {
-        sent(s, post, (size_t)n);
+        hp_wrote wrote = hp_sender_wrote(&s->sender, post, (size_t)n);
+        hp_link_moved(s->out, wrote.progress);
+        post->done |= wrote.done;
         wake_peer(s);
         return 1;
     }
@@ -408,10 +483,18 @@ send_once(hp_stripe *s)
     if (is_over(s, number)) {
         for (int reads = 0; reads < DRAIN_BYTES / IDLE_BYTES && take(s) && !s->medium.eof; reads++)
             ; /* the peer's ABORT may still lie in the receive queue */
-        lost(s, number);
+        if (!s->medium.eof)
+            lost(s, number);
         return 1;
     }
     return 0;
+}
+
+/* No more can be written, or a large frame is not taken yet. */
+static int
+awaits_ack(const hp_stripe *s)
+{
+    return s->unacked && !s->in && s->out->done < s->out->posted && (s->sender.full || !to_send(s));
 }
 
 int
@@ -421,14 +504,23 @@ hp_stripe_move(hp_stripe *s, const hp_link *link)
         return 0;
     hp_medium_awake(&s->medium);
     if (link == s->in) {
-        if (hp_control_waits(&s->control) && !s->blocked && (!s->in_body || s->medium.shm))
+        if (s->owes_ack)
+            send_ack(s);
+        if (hp_control_waits(&s->control) && !s->blocked && (!s->sender.in_frame || s->medium.shm))
             write_control(s);
         return may_read(s) ? take(s) : 0;
     }
     int moved = send_once(s);
-    if ((s->readable || s->out->polled || (s->in && s->medium.shm && may_read(s))) && !s->medium.eof)
+    if ((s->readable || s->out->polled || awaits_ack(s) || (s->in && s->medium.shm && may_read(s))) && !s->medium.eof)
         moved |= take(s);
     return moved;
+}
+
+static void
+unwatch(hp_stripe *s)
+{
+    if (s->watch)
+        hp_watch_set(s->watch, 0);
 }
 
 void
@@ -436,15 +528,19 @@ hp_stripe_arm(hp_stripe *s)
 {
     /* without a post one head is read ahead; then TCP's window, or the full ring, holds the sender back */
     int full = s->in && !awaited(s) && hp_receiver_is_full(&s->receiver);
-    hp_post *post = may_send(s) ? to_send(s) : NULL;
+    hp_post *post = may_send(s) && !s->sender.full ? to_send(s) : NULL;
     uint32_t left = hp_receiver_body_left(&s->receiver, awaited(s));
     int shares = s->medium.shm != NULL, writes = (post && !shares) || hp_control_waits(&s->control);
     if (s->medium.eof || s->medium.shut) {
-        hp_watch_set(s->watch, 0);
+        unwatch(s);
         return;
     }
     uint32_t bytes = !s->in || (full && shares) ? 0 : left ? left : 1;
-    if (hp_medium_await(&s->medium, bytes, !post ? 0 : s->in_body ? post->bytes - s->body_at + 1 : 1))
+    const hp_sender *out = &s->sender;
+    if (hp_medium_await(&s->medium, bytes,
+                        !post           ? 0
+                        : out->in_frame ? (uint32_t)(out->frame_n - out->frame_at) + 1
+                                        : 1))
         hp_loop_wake(s->loop); /* there is something to move after all */
     hp_watch_set(s->watch, s->medium.over ? 0 : (full && !shares ? 0 : HP_READ) | (writes ? HP_WRITE : 0));
 }
@@ -455,7 +551,7 @@ hp_stripe_shut(hp_stripe *s)
     if (!s->medium.shut)
         shutdown(s->medium.fd, SHUT_WR);
     s->medium.shut = 1;
-    hp_watch_set(s->watch, 0);
+    unwatch(s);
 }
 
 /*
@@ -499,5 +595,6 @@ hp_stripe_free(hp_stripe *s)
         return;
     hp_watch_free(s->watch);
     hp_medium_end(&s->medium);
+    free(s->unacked);
     free(s);
 }

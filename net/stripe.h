@@ -5,67 +5,23 @@
  * every header with the awaited one before the bytes are used. Control frames go between data frames; a direction
  * without a link carries nothing else.
  *
+ * A stripe that is repaired outlives its connections. The peer says how many frames it has taken: by HP_ACK, or, where both
+ * directions share the stripe, in each data frame. The first frame of a new connection, HP_RESUME, says it again, and then
+ * both sides send all frames that were not taken.
+ *
  * Between two processes that share memory (shm.h) the posts move through that, and the connection carries control frames
  * only. It wakes the other process, and its end is the end of the stripe, once what lies in memory is read.
  */
 #ifndef HP_STRIPE_H
 #define HP_STRIPE_H
 
-#include "base/count.h"
+#include "net/link_state.h"
 #include "net/loop.h"
 #include "net/medium.h"
 #include "net/receiver.h"
+#include "net/sender.h"
 
-enum { HP_STRIPES_MAX = 16, HP_HEARTBEATS_ROOM = 8 * HP_HEARTBEATS_BYTES };
-
-typedef struct hp_stripe hp_stripe;
 typedef void hp_kick_fn(void *arg); /* a connection can move something: the owner of the link is to drive */
-
-typedef enum hp_link_state {
-    HP_LINK_WANTED,  /* no connection yet: posts wait; one of both ranks must dial */
-    HP_LINK_DIALING, /* the owner dials */
-    HP_LINK_OPEN,
-    HP_LINK_LEFT,  /* the peer sent LEAVE and closed */
-    HP_LINK_LOST,  /* end of file or reset without a LEAVE: a symptom, the cause is elsewhere */
-    HP_LINK_FAULT, /* this rank saw a mismatch, a wrong frame or changed bytes: error has the sentence */
-    HP_LINK_ABORT  /* the peer passed on a first cause: error is that cause */
-} hp_link_state;
-
-/*
- * What the owner of a link for messages answers. A belt's link has no owner: there every frame is posted before it
- * comes. Both return HOOP_SUCCESS, or an error that is filled except for its ranks.
- */
-typedef struct hp_link_owner {
-    /* A frame comes: posts where its payload goes. */
-    hoop_result (*head)(void *arg, const hp_frame *frame, hoop_error *error);
-    /* The peer of a sending link sent an HP_CREDIT. */
-    hoop_result (*credit)(void *arg, const uint8_t payload[HP_CREDIT_BYTES], hoop_error *error);
-    void *arg;
-} hp_link_owner;
-
-/* What a link (link.h) and its stripes share: the posts, how far they are, and what is wrong. Its owner reads it. */
-typedef struct hp_link {
-    int sending;          /* 1: to the peer, 0: from it */
-    int dials;            /* this rank dials its connections; 0: it accepts them */
-    struct hp_link *twin; /* the other direction over the same connections; NULL: they have one direction */
-    int self, peer;       /* rank numbers, for messages */
-    int distance;
-    int size;                   /* of the ring; > 0: an ABORT that names other ranks is corrected */
-    int stripes;                /* K */
-    uint32_t capacity;          /* posts in flight at most; a power of two */
-    const hp_link_owner *owner; /* NULL: a belt's link */
-    int polled; /* read also where no post and no wake-up asks for it: the owner waits for what the peer sends */
-    hp_post *posts;
-    uint64_t posted, done;
-    uint64_t asked;  /* for the belt: in which of its calls it last asked this link to move */
-    uint64_t bytes;  /* payload moved, for reports and stall warnings; */
-    hp_count *total; /* and counted here too, by all links of a communicator and direction; NULL: nowhere */
-    hp_link_state state;
-    hoop_error error;
-    uint8_t *heartbeats; /* payloads of TICKs received; the owner reads them and sets heartbeats_n to 0; NULL: none */
-    size_t heartbeats_n;
-    hp_stripe *stripe[HP_STRIPES_MAX];
-} hp_link;
 
 struct hp_stripe {
     hp_link *out, *in; /* whose posts it carries; NULL: only control frames go in that direction */
@@ -74,18 +30,22 @@ struct hp_stripe {
     hp_loop *loop;
     hp_kick_fn *kick;
     void *kick_arg;
-    uint64_t next_out, next_in; /* numbers of the current posts */
-    int accepted, heard;        /* the peer has dialled it; a byte has come */
-    int readable;               /* the watch saw it readable; cleared by EAGAIN */
+    int number;          /* k of K: it carries the posts k, k + K ... */
+    uint64_t taken;      /* frames received */
+    int accepted, heard; /* the peer has dialled it; a byte has come over this connection */
+    int readable;        /* the watch saw it readable; cleared by EAGAIN */
     int blocked; /* > 0: the last write would have blocked; try again after so many moves, or when it is writable */
     int left;
 
-    /* sending: the head of the current frame, and behind it a small body */
-    uint8_t head[HP_DATA_HEAD_CALL + HP_SMALL_BYTES];
-    size_t head_n, head_at; /* its size, and bytes of it that are sent */
-    int in_body;            /* the head was made */
-    uint32_t body_at;
+    hp_unacked *unacked; /* it is repaired; NULL: it is not */
+    uint16_t generation; /* connections before this one */
+    int resuming;        /* the peer's RESUME is to come: so many bytes of it have */
+    size_t resume_n;
+    uint8_t resume[HP_COMMON_BYTES + HP_TAKEN_BYTES + 4];
+    uint64_t owed_frames, owed_bytes; /* taken, and not said so yet; */
+    int owes_ack;                     /* to be said now */
 
+    hp_sender sender;
     hp_receiver receiver;
     hp_control control; /* written between data frames; received here only in a direction without posts */
 };
@@ -95,6 +55,10 @@ struct hp_stripe {
  * ... NULL: out of memory, fd is closed.
  */
 hp_stripe *hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, hp_kick_fn *kick, void *arg);
+/* From now on it is repaired; before its first frame. 0: out of memory. */
+int hp_stripe_repair(hp_stripe *stripe);
+/* Goes on over another connection, and closes the one before. Takes fd over. 0: out of memory. */
+int hp_stripe_resume(hp_stripe *stripe, int fd, uint16_t generation);
 int hp_stripe_move(hp_stripe *stripe, const hp_link *link); /* the link's posts, and what is readable; 1: moved */
 void hp_stripe_arm(hp_stripe *stripe);
 /* Queues a control frame; 0: no room. */

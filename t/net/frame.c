@@ -232,16 +232,10 @@ heads_that_lie(void)
 }
 
 static void
-reserved_bytes(void)
+checksum_without_flag(void)
 {
     uint8_t bytes[HP_DATA_HEAD] = {0};
     hp_frame frame = {0};
-    for (size_t k = 22; k < 24; k++) {
-        hp_frame_put_data(bytes, &frame, 0);
-        bytes[k] = 1;
-        hp_put32(bytes + 44, reference_crc(bytes + 16, 28));
-        is_int(HOOP_ERR_PROTOCOL, get(&frame, bytes, NULL), "reserved byte %zu set is PROTOCOL", k);
-    }
     hp_frame_put_data(bytes, &frame, 0);
     bytes[40] = 1;
     hp_put32(bytes + 44, reference_crc(bytes + 16, 28));
@@ -542,7 +536,7 @@ main(void)
     flipped_bits();
     types_and_lengths();
     heads_that_lie();
-    reserved_bytes();
+    checksum_without_flag();
     splits();
     random_splits();
     broken_control();

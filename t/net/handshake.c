@@ -536,7 +536,7 @@ contract(void)
                          .stripe = 0x1718,
                          .ver_min = 0x1920,
                          .ver_max = 0x2122,
-                         .features = 0x2324252627282930};
+                         .features = 0x232425262728};
     memset(p.hello.job_id, 0x5a, HP_JOB_ID_BYTES);
     hp_hello_put(bytes, &p.hello, p.nonce_i);
     memset(&got, 0, sizeof(got));
@@ -546,6 +546,10 @@ contract(void)
            got.channel == 0x1516 && got.stripe == 0x1718 && got.ver_min == 0x1920 && got.ver_max == 0x2122 &&
            got.features == p.hello.features,
        "and all its fields are the same");
+    bytes[79] = 1;
+    ok(!hp_hello_get(&got, bytes), "but not with the generation of a data connection");
+    bytes[56] = HP_ROLE_DATA;
+    ok(hp_hello_get(&got, bytes) && got.generation == 0x100, "which has one");
 }
 
 /* The headers in handshake.c are literals; they must be what frame.c would write. */

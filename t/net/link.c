@@ -426,7 +426,7 @@ test_ack_refused(void)
     rig_open_out(&r);
     rig_write(&r, wire, hp_frame_put_control(wire, HP_ACK, count, sizeof(count)));
     ok(rig_until_state(&r, r.out, HP_LINK_FAULT) && r.out->error.code == HOOP_ERR_PROTOCOL,
-       "an ACK is reserved, and refused: %s", r.out->error.text);
+       "an ACK is refused where nothing is repaired: %s", r.out->error.text);
     rig_close(&r);
 }
 

@@ -142,7 +142,7 @@ read_into(const struct iovec *places, int count, const uint8_t *in, size_t room)
 static void
 note(outcome *o, const hp_received *received)
 {
-    o->bytes += received->bytes;
+    o->bytes += received->progress;
     o->done += received->event == HP_EVENT_POST;
     o->failed = received->event == HP_EVENT_FAULT;
     if (received->event == HP_EVENT_CONTROL) {

@@ -554,13 +554,13 @@ typedef struct hoop_stats {
     int32_t shares_memory;        /* now: 1: data to the next rank passes through shared memory; 0: over TCP */
     int32_t in_rank_order;        /* now: 1: the collective that ended last has combined elements in rank order */
     char algorithm[16];           /* now: its algorithm, as in hoop_allreduce(3): "ring"; "": none has ended */
+    uint64_t repairs;             /* connections to other ranks that broke and were made again */
 } hoop_stats;
 
 /*
- * Fills *stats (its size field must be set). Any thread, at any time, also on a failed communicator; it waits for
- * nothing, and sends nothing. The fields of TCP and of the clock are renewed once a second while this rank calls; of
- * several channels the slowest counts, and retransmits of all are added up. Each field is exact, but while operations
- * run the fields may be of slightly different moments.
+ * Fills *stats (its size field must be set). Any thread, at any time, also on a failed communicator; it waits for nothing.
+ * The fields of TCP and of the clock are renewed once a second while this rank calls; of several channels the slowest
+ * counts, and retransmits of all are added up. While operations run the fields may be of slightly different moments.
  * HOOP_ERR_INVALID_ARGUMENT: comm or stats is NULL, or size is too small; then *stats is as it was.
  */
 hoop_result hoop_comm_stats(const hoop_comm *comm, hoop_stats *stats);

@@ -38,7 +38,8 @@ typedef struct hp_dialing {
     hp_race *race;
     hp_link *link;
     int stripe;
-    hp_shm *shm; /* what this rank offers to share; NULL: nothing */
+    uint16_t generation; /* 0: the first connection; else a broken one is made again, for the nth time */
+    hp_shm *shm;         /* what this rank offers to share; NULL: nothing */
     uint64_t began;
     int told; /* what is met there */
     struct hp_dialing *next;
@@ -70,6 +71,7 @@ typedef struct hp_fault {
     hp_probe probe;       /* of that link's peer */
     uint64_t probed_at;   /* when that peer was asked; a question from sure_at on settles it. By hp_loop_now() */
     uint64_t sure_at;
+    uint64_t served_at;   /* when the server was last there, while that connection is made again */
     const hp_link *asked; /* a link that is not up, whose peer is asked without a server; NULL: none is */
     uint64_t ask_at;      /* when next, by hp_loop_now() */
     hp_probe inquiry;
@@ -179,6 +181,7 @@ typedef struct hp_counters {
     hp_stopwatch *waited_for; /* by rank; NULL before the ring is known */
     int ranks;
     hp_count rtt_us, retransmits, delivery_rate, shares; /* to the next rank */
+    hp_count repairs;                                    /* of connections */
     atomic_uint shown;                                   /* in [shown % 2] is what `times` were */
     hp_count times_shown[2][HP_TIMES_WORDS];
     /* the baton holder's alone */

@@ -31,9 +31,8 @@ enum {
     SURE_MS = 1000, /* how long after a loss the port of a process that has ended may still answer */
     AGAIN_MS = 100,
     POLL_MS = 1,
-    WATCHED_MS = 50,   /* the stream watchdog looks for heartbeats less often */
-    OVERDUE_MS = 5000, /* how long the server has to judge a wait that is overdue */
-    SETTLE_MS = 2000   /* how long commands may take before streams are released all the same */
+    WATCHED_MS = 50, /* the stream watchdog looks for heartbeats less often */
+    SETTLE_MS = 2000 /* how long commands may take before streams are released all the same */
 };
 
 hoop_error
@@ -248,6 +247,7 @@ static void
 report_loss(hoop_comm *comm, const hp_link *link, uint64_t now)
 {
     hp_loss loss = {.peer = link->peer, .number = link->error.sys_errno, .sequence = comm->fault.suspicion.sequence};
+    loss.repaired = hp_link_is_repaired(link);
     comm->fault.report_at = 0;
     if (!comm->client)
         return;
@@ -282,6 +282,45 @@ asks_again(hoop_comm *comm, uint64_t now)
     return 1;
 }
 
+/* There was no loss. */
+static void
+forget(hoop_comm *comm)
+{
+    comm->fault.ended = NULL;
+    comm->fault.grace = comm->fault.report_at = 0;
+    if (comm->client)
+        hp_membership_found(hp_client_membership(comm->client));
+    hp_probe_stop(&comm->fault.probe);
+}
+
+/*
+ * A connection between two living processes is made again. The server knows which process has ended. Without it the probe
+ * may, and what lasts longer than a host may be away ends the communicator.
+ */
+static int
+waits_for_repair(hoop_comm *comm, uint64_t now)
+{
+    hp_fault *f = &comm->fault;
+    uint64_t most = (uint64_t)hp_config_number(&comm->config, HP_SET_peer_timeout_ms) * HP_MS;
+    if (!f->ended || !hp_link_is_repaired(f->ended))
+        return 0;
+    if (has_server(comm, now))
+        f->served_at = now;
+    else if (hp_probe_poll(&f->probe) == HP_PROBE_ENDED || now >= f->served_at + most)
+        return 0;
+    f->grace = now + AGAIN_MS * HP_MS;
+    return 1;
+}
+
+/* A loss that is final takes the place of one that is repaired. */
+static void
+forget_repaired(hoop_comm *comm, const hp_link *link)
+{
+    if (!comm->fault.ended || !hp_link_is_repaired(comm->fault.ended) || hp_link_is_repaired(link))
+        return;
+    forget(comm);
+}
+
 /*
  * A connection ended during an operation, or while a message with `peer` cannot come any more, or cannot go. This rank
  * does not know the cause yet: the server finds it out, or a neighbour sends it. Meanwhile a probe asks whether the
@@ -291,6 +330,7 @@ static void
 suspect(hoop_comm *comm, const hp_link *link, const hp_peer *peer, uint64_t now)
 {
     hoop_error *s = &comm->fault.suspicion;
+    forget_repaired(comm, link);
     if (comm->fault.grace)
         return;
     comm->fault.grace = now + (has_server(comm, now) ? SERVER_GRACE_MS : GRACE_MS) * HP_MS;
@@ -308,6 +348,7 @@ suspect(hoop_comm *comm, const hp_link *link, const hp_peer *peer, uint64_t now)
             comm->fault.grace = now + HP_TCP_ANSWER_MS * HP_MS; /* the probe's answer may travel far */
         s->sequence = peer ? HP_NO_OPERATION : comm->running ? comm->running->sequence : 0;
         comm->fault.sure_at = now + SURE_MS * HP_MS;
+        comm->fault.served_at = now;
         probe(comm, link, now);
         /* one that has carried nothing may be dialled again: then nothing was lost, so that is reported after the grace */
         int fresh = hp_link_is_fresh(link, (int)(link->done % (uint64_t)link->stripes));
@@ -336,8 +377,8 @@ conclude(hoop_comm *comm, uint64_t now)
 }
 
 /*
- * A peer whose handshake failed at the last moment, on its side only, dials again within the grace: then no link was
- * lost.
+ * The connection was made again. Or a peer whose handshake failed at the last moment, on its side only, has dialled again
+ * within the grace: then no link was lost.
  */
 static void
 reconsider(hoop_comm *comm)
@@ -345,11 +386,7 @@ reconsider(hoop_comm *comm)
     const hp_link *link = comm->fault.ended;
     if (!link || link->state != HP_LINK_OPEN || hp_link_is_stuck(link))
         return;
-    comm->fault.ended = NULL;
-    comm->fault.grace = comm->fault.report_at = 0;
-    if (comm->client)
-        hp_membership_found(hp_client_membership(comm->client));
-    hp_probe_stop(&comm->fault.probe);
+    forget(comm);
 }
 
 static void
@@ -359,7 +396,7 @@ check_link(hoop_comm *comm, const hp_link *link, const hp_peer *peer, uint64_t n
         hp_fault_fail(comm, &link->error);
     else if (link->state == HP_LINK_FAULT)
         hp_fault_report(comm, &link->error, now);
-    else if (hp_link_is_stuck(link))
+    else if (hp_link_is_stuck(link) || (link->state == HP_LINK_LOST && link->gave_up))
         suspect(comm, link, peer, now);
 }
 
@@ -496,72 +533,6 @@ check_devices(hoop_comm *comm, const hp_channel *channel)
     hp_fault_fail(comm, &error);
 }
 
-/* Blames by the ranks' heartbeats; if those are not enough, the neighbour that this rank waits for. */
-static void
-describe_timeout(const hoop_comm *comm, const hp_report *r, const hp_blame *blame, uint64_t stalled, hoop_error *error)
-{
-    char text[600];
-    if (blame->guilt == HP_GUILT_ABSENT && comm->reports.heartbeats->of[blame->rank].completed < blame->sequence) {
-        /* a rank that is silent may be unreachable, stopped, or still outside the operation */
-        snprintf(text, sizeof(text), "%s has not entered %s, or is unreachable or stopped; %s",
-                 hp_member_process(&comm->ring->members[blame->rank]).text,
-                 hp_say_operation(blame->sequence, &blame->call).text, hp_say_waited(blame->waiting, stalled).text);
-    } else if (blame->guilt)
-        hp_blame_print(blame, comm->reports.heartbeats->of, comm->ring->members, stalled, text, sizeof(text));
-    else
-        hp_stats_waiting(comm, stalled / HP_MS, text, sizeof(text));
-    hp_err_set(error, HOOP_ERR_TIMEOUT, "%s", text);
-    error->rank = blame->guilt ? blame->rank : r->awaited.rank;
-    error->reporter = comm->rank;
-    error->sequence = r->sequence;
-    error->flags = HOOP_ERROR_BEST_EFFORT;
-}
-
-/* While the server answers, it judges which rank is late. Otherwise this rank does, so that every call ends. */
-static void
-check_clock(hoop_comm *comm, uint64_t now)
-{
-    uint64_t limit = hp_comm_limit(comm);
-    hp_heartbeat_clock clock = {now, comm->reports.moved_at, limit, hp_comm_heartbeat(comm)};
-    hoop_error error;
-    if (!comm->running || !limit || comm->size == 1)
-        return;
-    if (hp_membership_has_server(hp_client_membership(comm->client), now))
-        clock.limit = 2 * limit + 5 * HP_SEC;
-    else if (!hp_heartbeats_has_listened(comm->reports.heartbeats, clock.interval, now))
-        return;
-    hp_report r = hp_stats_report(comm);
-    /* in operations of these kinds a rank may be done with its part, and silent, while others still wait */
-    int kind = comm->running->call.kind;
-    hp_blame blame = hp_heartbeats_judge(comm->reports.heartbeats, r.sequence,
-                                         (hp_kind_is_rooted(kind) || hp_kind_has_counts(kind)), &clock);
-    if (!blame.guilt && !hp_heartbeats_late(comm->reports.heartbeats, &clock))
-        return;
-    describe_timeout(comm, &r, &blame, now - hp_heartbeats_moved(comm->reports.heartbeats, &clock), &error);
-    hp_fault_fail(comm, &error);
-}
-
-/* A wait that is overdue is the server's to judge, too. */
-static void
-check_overdue(hoop_comm *comm, uint64_t now)
-{
-    uint64_t waited = hp_reports_overdue_for(comm, now), interval = hp_comm_heartbeat(comm);
-    hp_blame blame = {.guilt = HP_GUILT_NONE, .rank = -1};
-    const hp_heartbeats *heard = comm->reports.heartbeats;
-    hoop_error error;
-    if (!waited)
-        return;
-    if (heard && now < comm->reports.overdue_at + OVERDUE_MS * HP_MS &&
-        (hp_membership_has_server(hp_client_membership(comm->client), now) ||
-         !hp_heartbeats_has_listened(heard, interval, now)))
-        return;
-    hp_report r = hp_stats_report(comm);
-    if (heard)
-        blame = hp_heartbeats_blame(heard, r.sequence, now - HP_SILENT_HEARTBEATS * interval);
-    describe_timeout(comm, &r, &blame, waited, &error);
-    hp_fault_fail(comm, &error);
-}
-
 void
 hp_fault_check(hoop_comm *comm, uint64_t now)
 {
@@ -585,11 +556,10 @@ hp_fault_check(hoop_comm *comm, uint64_t now)
     }
     if (comm->messages.first || comm->messages.error.code != HOOP_SUCCESS)
         check_messages(comm, now);
-    check_clock(comm, now);
-    check_overdue(comm, now);
     reconsider(comm);
     if (comm->fault.report_at && now >= comm->fault.report_at)
         report_loss(comm, comm->fault.ended, now);
-    if (comm->fault.grace && now >= comm->fault.grace && !atomic_load(&comm->fault.failed) && !asks_again(comm, now))
+    if (comm->fault.grace && now >= comm->fault.grace && !atomic_load(&comm->fault.failed) && !asks_again(comm, now) &&
+        !waits_for_repair(comm, now))
         conclude(comm, now);
 }

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ABSENT_MS = 500 }; /* how long a communicator must be absent to which a connection is made again */
+
 /* --- which connection is for which link --- */
 
 static int
@@ -44,6 +46,14 @@ has_place(const hoop_comm *comm, const hp_hello *hello)
            hello->stripe < (hello->channel & HP_EXCHANGE_CHANNEL ? 1 : comm->channel[c]->o.stripes);
 }
 
+/* A connection that broke before it carried a byte is dialled as if it had never been. */
+static int
+may_come(const hp_link *link, const hp_hello *hello)
+{
+    return hello->generation ? hp_link_resumes(link, hello->stripe, hello->generation)
+                             : hp_link_is_fresh(link, hello->stripe);
+}
+
 hp_status
 hp_links_judge(hoop_comm *comm, const hp_hello *hello)
 {
@@ -69,8 +79,7 @@ hp_links_judge(hoop_comm *comm, const hp_hello *hello)
     link = link_for(comm, hello);
     if (!link)
         return HP_BUSY;
-    /* a connection that broke before it carried a byte is dialled again */
-    return hp_link_is_fresh(link, hello->stripe) ? HP_OK : HP_DUPLICATE;
+    return may_come(link, hello) ? HP_OK : HP_DUPLICATE;
 }
 
 static void
@@ -138,6 +147,44 @@ open_shm(hoop_comm *comm, const hp_hello *hello)
     return shm;
 }
 
+/* --- a connection takes its place --- */
+
+/* By the setting, and by the hosts of both ranks. */
+static int
+may_be_repaired(const hoop_comm *comm, const hp_link *link, int stripe)
+{
+    enum { HOSTS, ALL, NONE } which = (int)hp_config_number(&comm->config, HP_SET_link_repair);
+    const hp_member *members = comm->ring->members;
+    int hosts = members[link->peer].host_id != members[comm->rank].host_id;
+    return which != NONE && (which == ALL || hosts) && !link->stripe[stripe]->medium.shm;
+}
+
+/* The descriptor is the link's, and the memory is, if it is the first connection. */
+static hoop_result
+connect_stripe(hoop_comm *comm, hp_link *link, int stripe, int generation, int fd, hp_shm **shm, hoop_error *error)
+{
+    char peer[96];
+    hoop_result result;
+    hp_sock_set_congestion(fd, &comm->sock);
+    if (generation) {
+        result = hp_link_resume(link, stripe, fd, (uint16_t)generation, error);
+        if (result != HOOP_SUCCESS)
+            return result;
+        hp_count_add(&comm->counters.repairs, 1);
+        if (link->owner && !link->sending)
+            hp_messages_again(comm, link->peer);
+        hp_log(HP_LOG_INFO, "the connection to %s broke, and is there again (connection %d of this link)",
+               hp_comm_name(comm, link->peer, peer), generation + 1);
+        return result;
+    }
+    result = hp_link_attach(link, stripe, fd, comm->loop, kick, comm, error);
+    if (result == HOOP_SUCCESS)
+        share(link, stripe, shm);
+    if (result == HOOP_SUCCESS && may_be_repaired(comm, link, stripe))
+        result = hp_link_repair(link, stripe, error);
+    return result;
+}
+
 /* --- connections that are accepted --- */
 
 static void
@@ -146,12 +193,9 @@ attach(hoop_comm *comm, int fd, const hp_hello *hello, hp_shm *shm)
     hp_link *link = link_for(comm, hello);
     hoop_error error;
     hp_sock_tune(fd, &comm->sock);
-    hp_sock_set_congestion(fd, &comm->sock);
-    if (!hp_link_is_fresh(link, hello->stripe))
+    if (!may_come(link, hello))
         hp_socket_close(fd);
-    else if (hp_link_attach(link, hello->stripe, fd, comm->loop, kick, comm, &error) == HOOP_SUCCESS)
-        share(link, hello->stripe, &shm);
-    else
+    else if (connect_stripe(comm, link, hello->stripe, hello->generation, fd, &shm, &error) != HOOP_SUCCESS)
         report_fault(comm, &error, link);
     hp_shm_free(shm);
 }
@@ -223,17 +267,21 @@ dialled(void *arg, const hp_dial_result *result)
     hoop_comm *comm = d->comm;
     hoop_error error = result->error;
     hoop_result attached = HOOP_SUCCESS;
-    if (result->fd >= 0) {
+    int late = result->fd >= 0 && d->generation && !hp_link_resumes(d->link, d->stripe, d->generation);
+    if (late) { /* the communicator has failed meanwhile */
+        hp_socket_close(result->fd);
+    } else if (result->fd >= 0) {
+        hp_shm *none = NULL, **shm = result->shares ? &d->shm : &none;
         hp_ways_note(&comm->ring->members[d->link->peer], &result->to);
-        hp_sock_set_congestion(result->fd, &comm->sock);
-        attached = hp_link_attach(d->link, d->stripe, result->fd, comm->loop, kick, comm, &error);
+        attached = connect_stripe(comm, d->link, d->stripe, d->generation, result->fd, shm, &error);
     }
-    if (result->shares && attached == HOOP_SUCCESS)
-        share(d->link, d->stripe, &d->shm);
     /* No message goes or comes there; the connection was to tell of the rank's end, and its port does. */
     if (result->fd < 0 && d->link->owner && !comm->messages.peer[d->link->peer]->unfinished &&
         error.sys_errno == ECONNREFUSED)
         d->link->state = HP_LINK_LEFT;
+    else if (result->fd < 0 && d->generation)
+        hp_link_give_up(d->link,
+                        error.sys_errno != ECONNREFUSED); /* else its process has ended, and waits for nobody */
     else if (result->fd < 0 || attached != HOOP_SUCCESS)
         report_fault(comm, &error, d->link);
     hp_dialing **at = &comm->dialing;
@@ -266,7 +314,7 @@ offer_shm(hoop_comm *comm, const hp_link *link, hp_hello *hello)
 }
 
 static void
-dial_stripe(hoop_comm *comm, int channel, hp_link *link, int stripe)
+dial_stripe(hoop_comm *comm, int channel, hp_link *link, int stripe, int generation)
 {
     hp_dialing *d = hp_alloc(1, sizeof(*d));
     /*
@@ -286,12 +334,14 @@ dial_stripe(hoop_comm *comm, int channel, hp_link *link, int stripe)
     hello.mode = comm->keys->mode;
     hello.channel = (uint16_t)channel;
     hello.stripe = (uint16_t)stripe;
+    hello.generation = (uint16_t)generation;
     hello.ver_min = HP_WIRE_MIN;
     hello.ver_max = HP_WIRE_MAX;
     if (d) {
         *d = (hp_dialing){.comm = comm, .link = link, .stripe = stripe, .next = comm->dialing};
         d->began = hp_loop_now(comm->loop);
-        d->shm = offer_shm(comm, link, &hello);
+        d->generation = hello.generation;
+        d->shm = generation ? NULL : offer_shm(comm, link, &hello);
         int n = hp_ways_list(to, &members[link->peer], &members[comm->rank]);
         d->race = hp_race_new(comm->loop, to, n, &comm->sock, comm->keys, &hello, hp_comm_name(comm, link->peer, name),
                               deadline, dialled, d);
@@ -318,8 +368,49 @@ hp_links_dial(hoop_comm *comm, hp_channel *channel)
         if (link->twin)
             link->twin->state = HP_LINK_DIALING;
         for (int k = 0; k < link->stripes; k++)
-            dial_stripe(comm, channel->o.index | (link->twin ? HP_EXCHANGE_CHANNEL : 0), link, k);
+            dial_stripe(comm, channel->o.index | (link->twin ? HP_EXCHANGE_CHANNEL : 0), link, k, 0);
     }
+}
+
+static int
+is_dialled(const hoop_comm *comm, const hp_link *link, int stripe)
+{
+    const hp_dialing *d = comm->dialing;
+    while (d && (d->link != link || d->stripe != stripe))
+        d = d->next;
+    return d != NULL;
+}
+
+static void
+repair(hoop_comm *comm, int channel, hp_link *link)
+{
+    for (int k = 0; link->sending && link->dials && k < link->stripes; k++)
+        if (hp_link_is_broken(link, k) && !is_dialled(comm, link, k))
+            dial_stripe(comm, channel | (link->twin ? HP_EXCHANGE_CHANNEL : 0), link, k,
+                        hp_link_next_generation(link, k));
+}
+
+/* Its communicator has left or failed, so it is not connected again; the server, or its neighbours, know why. */
+static void
+give_up_absent(hoop_comm *comm, uint64_t now)
+{
+    for (const hp_dialing *d = comm->dialing; d; d = d->next) {
+        uint64_t absent = d->generation ? hp_race_absent_since(d->race) : 0;
+        if (absent && now >= absent + ABSENT_MS * HP_MS)
+            hp_link_give_up(d->link, 0);
+    }
+}
+
+void
+hp_links_repair(hoop_comm *comm, uint64_t now)
+{
+    give_up_absent(comm, now);
+    for (uint32_t c = 0; c < comm->channels; c++)
+        for (int i = 0; i < comm->channel[c]->links; i++)
+            repair(comm, (int)c, comm->channel[c]->link[i]);
+    for (const hp_peer *peer = comm->messages.first; peer; peer = peer->next)
+        if (peer->out)
+            repair(comm, HP_MESSAGE_CHANNEL, peer->out);
 }
 
 void
@@ -330,7 +421,7 @@ hp_links_dial_messages(hoop_comm *comm)
         if (!peer->out || peer->out->state != HP_LINK_WANTED)
             continue;
         peer->out->state = HP_LINK_DIALING;
-        dial_stripe(comm, HP_MESSAGE_CHANNEL, peer->out, 0);
+        dial_stripe(comm, HP_MESSAGE_CHANNEL, peer->out, 0, 0);
     }
 }
 

@@ -16,6 +16,9 @@ hp_status hp_links_judge(hoop_comm *comm, const hp_hello *hello); /* which of th
 /* Dials the links that the channel has made since the last call. */
 void hp_links_dial(hoop_comm *comm, hp_channel *channel);
 
+/* Dials the connections that broke, and are made again. */
+void hp_links_repair(hoop_comm *comm, uint64_t now);
+
 /* The same for the links of messages. */
 void hp_links_dial_messages(hoop_comm *comm);
 

@@ -290,6 +290,12 @@ send_credits(hp_peer *peer)
         hp_pair_credited(&peer->pair);
 }
 
+void
+hp_messages_again(hoop_comm *comm, int rank)
+{
+    hp_pair_again(&comm->messages.peer[rank]->pair);
+}
+
 static int
 move_in(hp_peer *peer)
 {

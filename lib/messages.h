@@ -21,6 +21,9 @@ void hp_messages_arm(hoop_comm *comm);
 /* The link on which a rank's messages come, or go to it (1), made if need be; NULL when memory runs out. */
 hp_link *hp_messages_link(hoop_comm *comm, int rank, int sending);
 
+/* The connection on which that rank's messages come was made again. */
+void hp_messages_again(hoop_comm *comm, int rank);
+
 /* Messages that have come and that nobody has received: how many, and the oldest's sender in *rank. */
 uint64_t hp_messages_unread(const hoop_comm *comm, int *rank);
 

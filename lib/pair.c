@@ -255,7 +255,9 @@ hp_pair_credit(hp_pair *p, const uint8_t payload[HP_CREDIT_BYTES], hoop_error *e
 {
     uint64_t returned = hp_get64(payload), number = hp_get64(payload + 8);
     hp_message *message = number ? take(&p->offered, number) : NULL;
-    if (returned < p->returned || returned > p->used || (number && !message))
+    uint64_t unsent = p->heads.first ? p->heads.first->number : p->started + 1;
+    /* a credit that is told again may have come before */
+    if (returned < p->returned || returned > p->used || (!message && number >= unsent))
         return hp_err_set(error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a credit for what was not sent", p->peer,
                           p->self);
     p->returned = returned;
@@ -465,8 +467,10 @@ hp_pair_landed(hp_pair *p)
     } else if (landing.message) {
         landing.message->moved += landing.bytes;
         for (int i = 0; i < p->cleared_n && landing.message->moved == landing.message->bytes; i++)
-            if (p->cleared[i] == landing.message)
+            if (p->cleared[i] == landing.message) {
+                p->told = p->told == p->cleared_n ? p->told - 1 : 0;
                 p->cleared[i] = p->cleared[--p->cleared_n];
+            }
     }
     return landing;
 }
@@ -482,9 +486,9 @@ hp_pair_read(hp_pair *p, hp_message *receive, hp_arrival *arrival)
 int
 hp_pair_owes(const hp_pair *p, uint8_t payload[HP_CREDIT_BYTES])
 {
-    int clears = p->to_clear.first && p->cleared_n < HP_CLEARED_MOST;
+    int again = p->told < p->cleared_n, clears = again || (p->to_clear.first && p->cleared_n < HP_CLEARED_MOST);
     hp_put64(payload, p->owed);
-    hp_put64(payload + 8, clears ? p->to_clear.first->number : 0);
+    hp_put64(payload + 8, again ? p->cleared[p->told]->number : clears ? p->to_clear.first->number : 0);
     return clears || p->owed - p->credited >= HP_CREDIT_LEAST;
 }
 
@@ -492,8 +496,16 @@ void
 hp_pair_credited(hp_pair *p)
 {
     p->credited = p->owed;
-    if (p->to_clear.first && p->cleared_n < HP_CLEARED_MOST)
+    if (p->told == p->cleared_n && p->to_clear.first && p->cleared_n < HP_CLEARED_MOST)
         p->cleared[p->cleared_n++] = hp_message_pop(&p->to_clear);
+    p->told += p->told < p->cleared_n;
+}
+
+void
+hp_pair_again(hp_pair *p)
+{
+    p->told = 0;
+    p->credited = 0;
 }
 
 int

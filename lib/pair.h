@@ -121,7 +121,7 @@ typedef struct hp_pair {
     hp_arrivals arrivals;
     hp_message_queue to_clear;
     hp_message *cleared[HP_CLEARED_MOST];
-    int cleared_n;
+    int cleared_n, told;                 /* so many of them were told to the peer over this connection */
     uint64_t heads_seen, owed, credited; /* room: to be given back in all, and told to the peer */
     hp_landing landing;
 } hp_pair;
@@ -179,6 +179,8 @@ void hp_pair_read(hp_pair *pair, hp_message *receive, hp_arrival *arrival);
 /* 1: the peer is to be sent a credit; hp_pair_credited when it was. */
 int hp_pair_owes(const hp_pair *pair, uint8_t payload[HP_CREDIT_BYTES]);
 void hp_pair_credited(hp_pair *pair);
+/* The connection is another one, and credits may have been lost with the old one: all are told again. */
+void hp_pair_again(hp_pair *pair);
 
 /* Whether it waits for bytes or credits of the peer. */
 int hp_pair_awaits_data(const hp_pair *pair);

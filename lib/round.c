@@ -12,6 +12,7 @@
 #include "lib/message_waits.h"
 #include "lib/message_works.h"
 #include "lib/messages.h"
+#include "lib/overdue.h"
 #include "lib/reports.h"
 #include "lib/stats.h"
 #include "lib/works.h"
@@ -168,7 +169,9 @@ hp_round_idle(hoop_comm *comm, uint64_t now)
     hp_message_waits_poll(comm, now);
     hp_reports_wait(comm, now);
     hp_recorder_wait_messages(comm);
+    hp_links_repair(comm, now);
     hp_fault_check(comm, now);
+    hp_overdue_check(comm, now);
     return received;
 }
 

@@ -229,7 +229,24 @@ is_ripe(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
 static int
 has_ended(const hp_link_losses *losses, const hp_loss *loss, uint64_t now)
 {
-    return (loss->number == 0 && !losses->alive[loss->peer]) || is_away(losses, loss->peer, AWAY_MS, now);
+    return (loss->number == 0 && !loss->repaired && !losses->alive[loss->peer]) ||
+           is_away(losses, loss->peer, AWAY_MS, now);
+}
+
+/* A rank that has left connects to nobody again. */
+static int
+is_repaired(const hp_loss *loss, const hp_witness *w)
+{
+    return loss->repaired && !w[loss->peer].left;
+}
+
+int
+hp_link_loss_has_final(const hp_link_losses *losses)
+{
+    for (int i = 0; losses->first >= 0 && i < losses->size; i++)
+        if (losses->loss[i].peer >= 0 && !losses->loss[i].repaired)
+            return 1;
+    return 0;
 }
 
 hp_link_loss_cause
@@ -245,7 +262,7 @@ hp_link_loss_judge(const hp_link_losses *losses, const hp_witness *w, int hasty,
             continue;
         if (losses->away[loss->peer] && has_ended(losses, loss, now))
             return (hp_link_loss_cause){HP_LINK_LOSS_GONE, loss->peer, i, loss->number, 0, loss->sequence};
-        if (losses->loss[loss->peer].peer == i)
+        if (losses->loss[loss->peer].peer == i && !is_repaired(loss, w))
             return between(losses, w, i, now);
         returning |= losses->away[loss->peer] || losses->away[i]; /* that rank may take back what it has reported */
     }
@@ -254,7 +271,7 @@ hp_link_loss_judge(const hp_link_losses *losses, const hp_witness *w, int hasty,
     const hp_loss *first = &losses->loss[losses->first];
     if (w[first->peer].left && w[first->peer].completed < first->sequence)
         return (hp_link_loss_cause){HP_LINK_LOSS_LEFT, first->peer, losses->first, first->number, 0, first->sequence};
-    return between(losses, w, losses->first, now);
+    return is_repaired(first, w) ? none : between(losses, w, losses->first, now);
 }
 
 void

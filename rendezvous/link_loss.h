@@ -64,7 +64,8 @@ uint64_t hp_link_loss_oldest(const hp_link_losses *losses);
  */
 int hp_link_loss_is_deaf(hp_link_losses *losses, const hp_witness *witnesses, uint64_t limit, uint64_t now);
 
-int hp_link_loss_waits(const hp_link_losses *losses); /* whether time alone may lead to a cause */
+int hp_link_loss_has_final(const hp_link_losses *losses); /* whether a connection was lost that is not made again */
+int hp_link_loss_waits(const hp_link_losses *losses);     /* whether time alone may lead to a cause */
 /*
  * Whether a rank that is away may come back, where no rank is connected: after the last word of any, as long as it would
  * dial. It notices the loss when it looks, which may be when it leaves, as the others have done.

@@ -469,7 +469,7 @@ hp_loss_put(uint8_t out[HP_LOSS_BYTES], const hp_loss *loss)
 {
     uint8_t *p = put32(out, (uint32_t)loss->peer);
     p = put32(p, (uint32_t)loss->number);
-    put64(p, loss->sequence);
+    put32(put64(p, loss->sequence), loss->repaired != 0);
 }
 
 int
@@ -479,6 +479,7 @@ hp_loss_get(hp_loss *loss, const uint8_t *in, size_t n)
     loss->peer = take_int(&c, 0, HP_WORLD_MAX - 1);
     loss->number = take_int(&c, 0, INT32_MAX);
     loss->sequence = take64(&c);
+    loss->repaired = take_int(&c, 0, 1);
     return whole(&c);
 }
 

@@ -40,7 +40,7 @@ enum { HP_HOST_TEXT = 64, HP_AGREE_MAX = 2048, HP_WORLD_MAX = 65536, HP_REPORT_B
 enum { HP_NAME_TEXT = 64 }; /* room for a name, and the end of the string */
 enum {
     HP_REFUSAL_BYTES = 4 + HP_ABORT_BYTES,
-    HP_LOSS_BYTES = 16,
+    HP_LOSS_BYTES = 20,
     HP_VITALS_BYTES = 14 * 8 + 2 * 4,
     HP_WAITING_BYTES = 40
 };
@@ -135,6 +135,7 @@ typedef struct hp_loss {
     int peer;
     int number;        /* errno; 0: the peer closed it */
     uint64_t sequence; /* the oldest unfinished operation; 0: none */
+    int repaired;      /* the connection is being made again: it is no cause, but the end of the peer is */
 } hp_loss;
 
 /* A call that a rank has refused: other ranks may wait in the operation for it. */

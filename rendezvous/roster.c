@@ -190,7 +190,7 @@ check_leavers(hp_roster *r)
         if (w->in_op && (waiter < 0 || w->report.sequence > r->witnesses[waiter].report.sequence))
             waiter = i;
     }
-    if (r->losses.first >= 0) /* a rank that leaves now may have failed because of what its neighbour reports */
+    if (hp_link_loss_has_final(&r->losses)) /* a rank that leaves now may have failed because of that */
         return;
     if (least < 0 || waiter < 0 || r->witnesses[waiter].report.sequence <= r->witnesses[least].completed)
         return;

@@ -116,6 +116,7 @@ class Stats(ctypes.Structure):
         ("shares_memory", c_int32),
         ("in_rank_order", c_int32),
         ("algorithm", c_char * 16),
+        ("repairs", c_uint64),
     ]
 
 

@@ -41,6 +41,7 @@ class Stats:
     shares_memory: bool
     in_rank_order: bool
     algorithm: str
+    repairs: int
 
 
 def stats_of(struct: _Struct) -> Stats:

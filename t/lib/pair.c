@@ -39,6 +39,7 @@ typedef struct end {
 
 static wire wires[2];
 static end ends[2];
+static int breaks;
 static int script_tag[2][MESSAGES]; /* by direction: the tags of the receives, in the order of their calls */
 
 static uint8_t
@@ -183,6 +184,18 @@ pull_credit(int to)
     return 1;
 }
 
+/* The connection breaks: credits on their way are lost, and frames are not, since the link sends them again. */
+static int
+lose_credits(int to)
+{
+    wire *w = &wires[to];
+    if (!breaks || tap_pick(20))
+        return 0;
+    w->credits_taken = w->credits;
+    hp_pair_again(&ends[1 - to].pair);
+    return 1;
+}
+
 /* --- the programs --- */
 
 static int
@@ -223,10 +236,11 @@ is_bounded(const end *e)
 static int
 run(int late)
 {
-    static int (*const moves[])(int) = {push_frame, pull_frame, push_credit, pull_credit, call_send, call_receive};
+    static int (*const moves[])(int) = {push_frame, pull_frame,   push_credit, pull_credit,
+                                        call_send,  call_receive, lose_credits};
     int idle = 0;
     while (ends[0].receives_done + ends[1].receives_done < 2 * MESSAGES) {
-        int move = (int)tap_pick(6), rank = (int)tap_pick(2), moved = 0;
+        int move = (int)tap_pick(7), rank = (int)tap_pick(2), moved = 0;
         if (move == 5 && late && tap_pick(50) && idle < 200)
             continue;
         moved = moves[move](rank);
@@ -287,6 +301,7 @@ exchanges(void)
     int good = 0, n = 120;
     for (int i = 0; i < n; i++) {
         int late = i % 2, most = i % 3 == 0 ? LARGEST : i % 3 == 1 ? HP_EAGER_MOST : 2000;
+        breaks = i % 2;
         good += case_ok(random_exchange(late, most), "exchange %d, late %d, up to %d bytes: %d and %d of %d received",
                         i, late, most, ends[0].receives_done, ends[1].receives_done, MESSAGES);
     }

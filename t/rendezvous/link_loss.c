@@ -59,6 +59,36 @@ test_link(void)
     sim_close(&s);
 }
 
+/* What two ranks repair is no cause, however long that takes; an end is, and one who left. */
+static void
+test_repaired(void)
+{
+    start();
+    sim_repairs(&s, 4, 3, ECONNRESET, 18);
+    sim_repairs(&s, 3, 4, 0, 17);
+    sim_pass(&s, 20000);
+    ok(all_hear(0, ""), "both ends repair their connection: nobody is told anything");
+    sim_lost(&s, 5, 6, ECONNRESET, 18);
+    sim_lost(&s, 6, 5, ECONNRESET, 18);
+    ok(s.conns[0].causes == 1 && strstr(s.conns[0].cause.text, "rank 5"),
+       "another one that breaks meanwhile is a cause: %s", s.conns[0].cause.text);
+    sim_close(&s);
+    start();
+    sim_repairs(&s, 4, 3, ECONNRESET, 18);
+    sim_lose(&s, 3);
+    sim_pass(&s, 1000);
+    ok(s.conns[0].causes == 1 && s.conns[0].cause.rank == 3 && strstr(s.conns[0].cause.text, "vanished"),
+       "a process that has ended is still named: %s", s.conns[0].cause.text);
+    sim_close(&s);
+    start();
+    sim_count(&s, 3, HP_LEAVE, 16);
+    sim_repairs(&s, 4, 3, ECONNRESET, 18);
+    sim_pass(&s, 1000);
+    ok(s.conns[0].causes == 1 && strstr(s.conns[0].cause.text, "left the communicator"), "and one that has left: %s",
+       s.conns[0].cause.text);
+    sim_close(&s);
+}
+
 /* A connection for messages belongs to no operation. */
 static void
 test_messages(void)
@@ -466,6 +496,7 @@ main(void)
     plan_lazy();
     tap_limit(240);
     test_link();
+    test_repaired();
     test_messages();
     test_one_end();
     test_leavers();

@@ -304,13 +304,14 @@ test_digest(void)
 static void
 test_loss(void)
 {
-    static const uint8_t golden[HP_LOSS_BYTES] = {3, 0, 0, 0, 104, 0, 0, 0, 17};
+    static const uint8_t golden[HP_LOSS_BYTES] = {[0] = 3, [4] = 104, [8] = 17, [16] = 1};
     uint8_t bytes[HP_LOSS_BYTES + 1] = {0};
-    hp_loss in = {.peer = 3, .number = 104, .sequence = 17}, out;
+    hp_loss in = {.peer = 3, .number = 104, .sequence = 17, .repaired = 1}, out;
     int cut = 0;
     hp_loss_put(bytes, &in);
     is_blob(golden, bytes, HP_LOSS_BYTES, "LOST, byte for byte");
-    ok(hp_loss_get(&out, bytes, HP_LOSS_BYTES) && out.peer == 3 && out.number == 104 && out.sequence == 17,
+    ok(hp_loss_get(&out, bytes, HP_LOSS_BYTES) && out.peer == 3 && out.number == 104 && out.sequence == 17 &&
+           out.repaired == 1,
        "is read back");
     for (size_t k = 0; k < HP_LOSS_BYTES; k++)
         cut += hp_loss_get(&out, bytes, k);

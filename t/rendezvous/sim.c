@@ -270,13 +270,24 @@ sim_abort(sim *s, int g, hoop_result code, int rank, const char *text)
     return sim_say(s, g, HP_ABORT, bytes, hp_abort_put(bytes, &error));
 }
 
+static int
+say_lost(sim *s, int g, hp_loss loss)
+{
+    uint8_t bytes[HP_LOSS_BYTES];
+    hp_loss_put(bytes, &loss);
+    return sim_say(s, g, HP_LOST, bytes, sizeof(bytes));
+}
+
 int
 sim_lost(sim *s, int g, int peer, int number, uint64_t sequence)
 {
-    uint8_t bytes[HP_LOSS_BYTES];
-    hp_loss loss = {peer, number, sequence};
-    hp_loss_put(bytes, &loss);
-    return sim_say(s, g, HP_LOST, bytes, sizeof(bytes));
+    return say_lost(s, g, (hp_loss){peer, number, sequence, 0});
+}
+
+int
+sim_repairs(sim *s, int g, int peer, int number, uint64_t sequence)
+{
+    return say_lost(s, g, (hp_loss){peer, number, sequence, 1});
 }
 
 void

@@ -57,6 +57,7 @@ int sim_report(sim *s, int g, uint64_t sequence, uint64_t step, int waits_for);
 int sim_count(sim *s, int g, int type, uint64_t count); /* OUT or LEAVE */
 int sim_abort(sim *s, int g, hoop_result code, int rank, const char *text);
 int sim_lost(sim *s, int g, int peer, int number, uint64_t sequence);
+int sim_repairs(sim *s, int g, int peer, int number, uint64_t sequence); /* the same, and makes the connection again */
 void sim_lose(sim *s, int g);
 void sim_break(sim *s, int g); /* its connection is reset: it is away */
 /* Connection g comes as the member that conn `was` is or was, from there on in g's place. -1: breach of protocol. */

@@ -141,6 +141,12 @@ party_mark(void)
 }
 
 int
+party_has_marks(int n)
+{
+    return atomic_load(&shared->marks) >= n;
+}
+
+int
 party_await_marks(int n)
 {
     return reaches(&shared->marks, n);

@@ -67,6 +67,7 @@ hoop_comm *party_join(int operations);
  */
 void party_mark(void);
 int party_await_marks(int n);
+int party_has_marks(int n); /* whether they are set now */
 
 /* Another world of this process: a job of its own. */
 hoop_result party_second_world(hoop_comm **out);

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Connections that break while all ranks live, behind a proxy that resets or closes them: they are made again,
+ * and every operation ends with the right bits. A rank that has ended is named as before, and a connection that breaks
+ * again and again does not escape the time limit.
+ */
+#include "hoop.h"
+#include "t/tap/tap.h"
+#include "t/tools/party.h"
+#include "t/tools/proxy.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SMALL = 256, LARGE = 4 << 20, FIRST_BYTES = 65 };
+
+static party p;
+static proxy *x;
+
+typedef struct plot {
+    size_t small, large; /* elements */
+    int cuts;            /* rank 0 has so many made: the first ones at the next bytes, in small operations */
+    int again;           /* the test resets all connections until so many marks are set */
+    int dies;            /* in this round, when it has begun, rank 1 is killed; 0: never */
+    int direct;          /* no proxy */
+    int unserved;        /* the server has ended before */
+} plot;
+
+static float
+value(int rank, size_t i, int round)
+{
+    return (float)(rank + 1) * (float)(1 + (i + (size_t)round) % 11);
+}
+
+/* The next cut: `at` bytes from now on, on the connection that moved last through that door. */
+static void
+ask_for_cut(int size, int cut)
+{
+    proxy_door *d = &x->door[cut % size];
+    int back = cut / 2 % 2;
+    uint64_t at = cut < FIRST_BYTES ? (uint64_t)cut : (uint64_t)(rand() % (2 * LARGE));
+    if (atomic_load(&d->act) != PROXY_PASS && !atomic_load(&d->done))
+        return;
+    atomic_store(&d->act, PROXY_PASS);
+    atomic_store(&d->back, back);
+    atomic_store(&d->at, atomic_load(&d->passed[back]) + at);
+    atomic_store(&d->done, 0);
+    atomic_store(&d->act, cut % 3 ? PROXY_RESET : PROXY_CUT);
+}
+
+/* Each rank sends to the next one and receives from the one before, short and long messages, two of each. */
+static int
+pass_messages(hoop_comm *comm, int rank, int size, float *in, float *out, size_t n, int round)
+{
+    int to = (rank + 1) % size, from = (rank + size - 1) % size, wrong = 0;
+    size_t parts[] = {n / 2, 20, n / 4, 7}, at = 0;
+    hoop_work *works[8];
+    hoop_result result = HOOP_SUCCESS;
+    for (int i = 0; i < 4; at += parts[i++]) {
+        size_t count = parts[i];
+        if (hoop_irecv(out + at, count, HOOP_FLOAT32, from, i, comm, &works[2 * i]) != HOOP_SUCCESS ||
+            hoop_isend(in + at, count, HOOP_FLOAT32, to, i, comm, &works[2 * i + 1]) != HOOP_SUCCESS)
+            return -1;
+    }
+    for (int i = 0; i < 8; i++) {
+        hoop_result one = hoop_work_wait(works[i], -1);
+        result = result ? result : one;
+    }
+    for (size_t i = 0; i < at && result == HOOP_SUCCESS; i++)
+        wrong += out[i] != value(from, i, round);
+    return result == HOOP_SUCCESS ? wrong : -1;
+}
+
+/* An allreduce, every element checked, or a broadcast from rank 0. Returns how many are wrong, or -1 after an error. */
+static int
+one(hoop_comm *comm, int rank, int size, float *in, float *out, size_t n, int round)
+{
+    float factor = (float)(size * (size + 1)) / 2;
+    int wrong = 0, spread = round % 4 == 3;
+    for (size_t i = 0; i < n; i++)
+        in[i] = value(rank, i, round);
+    memset(out, 0xa5, n * sizeof(*out));
+    if (round % 4 == 1)
+        return pass_messages(comm, rank, size, in, out, n, round);
+    if (spread && rank == 0)
+        memcpy(out, in, n * sizeof(*out));
+    hoop_result result = spread ? hoop_broadcast(out, out, n, HOOP_FLOAT32, 0, comm)
+                                : hoop_allreduce(in, out, n, HOOP_FLOAT32, HOOP_SUM, comm);
+    for (size_t i = 0; i < n && result == HOOP_SUCCESS; i++)
+        wrong += out[i] != (spread ? 1 : factor) * value(0, i, round);
+    return result == HOOP_SUCCESS ? wrong : -1;
+}
+
+/* Tells "repairs code wrong rounds text". */
+static int
+work(int rank, int size, void *arg)
+{
+    const plot *s = arg;
+    hoop_error e = {.size = sizeof(e)};
+    hoop_comm *comm = NULL;
+    float *in = malloc(s->large * sizeof(*in)), *out = malloc(s->large * sizeof(*out));
+    int wrong = 0, round = 0, last = 0;
+    if (!s->direct)
+        proxy_stand_before(x, rank);
+    hoop_result result = party_create(&comm);
+    srand(7);
+    for (; result == HOOP_SUCCESS && !last && wrong >= 0; round++) {
+        int is_small = round < FIRST_BYTES || s->large == s->small;
+        if (rank == 0 && round < s->cuts)
+            ask_for_cut(size, round);
+        if (s->dies && round + 1 == s->dies && s->unserved && rank == 0)
+            kill(p.server, SIGKILL);
+        float go_on = round + 1 < s->cuts || s->dies || (s->again && !party_has_marks(s->again)), any = 0;
+        if (s->dies && round == s->dies && rank == 1) {
+            party_mark();
+            raise(SIGKILL);
+        }
+        int bad = one(comm, rank, size, in, out, is_small ? s->small : s->large, round);
+        wrong = bad < 0 ? bad : wrong + bad;
+        /* rank 0 decides how long this goes on */
+        if (bad >= 0 && hoop_broadcast(&go_on, &any, 1, HOOP_FLOAT32, 0, comm) != HOOP_SUCCESS)
+            wrong = -1;
+        last = any == 0;
+    }
+    hoop_stats stats = {.size = sizeof(stats)};
+    hoop_comm_error(comm, &e);
+    hoop_comm_stats(comm, &stats);
+    party_note("%llu %d %d %d %s", (unsigned long long)stats.repairs, (int)(result ? result : e.code), wrong, round,
+               e.text);
+    hoop_comm_destroy(comm);
+    free(in);
+    free(out);
+    return !s->dies && wrong != 0;
+}
+
+static void
+expect(const char *what)
+{
+    int good = 1;
+    for (int rank = 0; rank < p.size; rank++)
+        good &= p.guest[rank].gone && p.guest[rank].status == 0;
+    ok(good, "%s", what);
+    for (int rank = 0; rank < p.size && !good; rank++)
+        diag("rank %d (status %#x): %s", rank, (unsigned)p.guest[rank].status, p.guest[rank].note);
+}
+
+static int
+repairs(int size)
+{
+    int all = 0;
+    for (int rank = 0; rank < size; rank++)
+        all += atoi(p.guest[rank].note);
+    return all;
+}
+
+static void
+test_every_byte(int size, const char *stripes, const char *checksum)
+{
+    plot s = {.small = SMALL, .large = LARGE / 4, .cuts = FIRST_BYTES + party_rounds(400)};
+    proxy_reset(x);
+    setenv("HOOP_STRIPES", stripes, 1);
+    setenv("HOOP_CHECKSUM", checksum, 1);
+    party_run(&p, size, work, &s, 300);
+    char text[160];
+    snprintf(text, sizeof(text), "%d ranks, %s stripes, checksum %s: %d cuts, at each byte and anywhere", size, stripes,
+             checksum, s.cuts);
+    expect(text);
+    ok(repairs(size) > 5, "there were %d repairs at both ends of connections", repairs(size));
+    unsetenv("HOOP_STRIPES");
+    unsetenv("HOOP_CHECKSUM");
+}
+
+/* All connections of all ranks, so often that some break while they are made again. */
+static void
+test_all_at_once(int size)
+{
+    plot s = {.small = SMALL, .large = LARGE / 8, .again = 1};
+    int drops = 0;
+    proxy_reset(x);
+    party_start(&p, size, work, &s, 300);
+    party_await(&p);
+    for (int i = 0; i < party_rounds(200); i++, drops++) {
+        atomic_store(&x->drop, 1 + i % 2);
+        for (tap_wait w = {0}; atomic_load(&x->drop) && tap_waits(&w);)
+            usleep(500);
+        usleep((useconds_t)(rand() % 60000));
+    }
+    party_mark();
+    party_wait(&p);
+    char text[160];
+    snprintf(text, sizeof(text), "%d ranks: all connections break at once, %d times", size, drops);
+    expect(text);
+    ok(repairs(size) > drops, "there were %d repairs at both ends of connections", repairs(size));
+}
+
+/* No connection lives long enough to bring anything: the time limit of the operation ends that. */
+static void
+test_flapping(void)
+{
+    plot s = {.small = SMALL, .large = LARGE / 8, .again = 1};
+    proxy_reset(x);
+    setenv("HOOP_OP_TIMEOUT_MS", "6000", 1);
+    setenv("HOOP_PEER_TIMEOUT_MS", "600000", 1);
+    party_start(&p, 3, work, &s, 240);
+    unsetenv("HOOP_OP_TIMEOUT_MS");
+    unsetenv("HOOP_PEER_TIMEOUT_MS");
+    party_await(&p);
+    pid_t breaker = fork();
+    if (breaker == 0)
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (breaker == 0) {
+        atomic_store(&x->drop, 1);
+        usleep(1000);
+    }
+    party_wait(&p);
+    kill(breaker, SIGKILL);
+    waitpid(breaker, NULL, 0);
+    int failed = 0;
+    for (int rank = 0; rank < 3; rank++) {
+        int code = 0;
+        sscanf(p.guest[rank].note, "%*d %d", &code);
+        failed += code == HOOP_ERR_TIMEOUT;
+    }
+    ok(failed == 3, "connections that break again and again meet the time limit: %s", p.guest[0].note);
+    for (int rank = 0; rank < 3 && failed < 3; rank++)
+        diag("rank %d (status %#x): %s", rank, (unsigned)p.guest[rank].status, p.guest[rank].note);
+}
+
+/* A rank that has ended is named as if nothing were repaired. */
+static void
+test_death(int unserved)
+{
+    plot s = {.small = SMALL, .large = LARGE / 8, .dies = FIRST_BYTES + 3, .direct = 1, .unserved = unserved};
+    double begun, longest = 0;
+    party_start(&p, 4, work, &s, 120);
+    party_await_marks(1);
+    begun = party_clock();
+    party_wait(&p);
+    longest = party_clock() - begun;
+    int told = 0;
+    for (int rank = 0; rank < 4; rank++)
+        told += rank != 1 && strstr(p.guest[rank].note, "rank 1") && strstr(p.guest[rank].note, "vanished");
+    ok(told == 3, "%s server: all others tell which rank has ended", unserved ? "without a" : "with a");
+    for (int rank = 0; rank < 4 && told < 3; rank++)
+        diag("rank %d: %s", rank, p.guest[rank].note);
+    ok(longest < 5 * tap_room(), "within seconds (%.2f)", longest);
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(600);
+    setenv("HOOP_LINK_REPAIR", "all", 1);
+    party_open(&p);
+    x = proxy_open();
+    test_every_byte(2, "1", "headers");
+    test_every_byte(3, "2", "payload");
+    test_every_byte(4, "1", "payload");
+    test_all_at_once(4);
+    test_all_at_once(7);
+    test_flapping();
+    proxy_close(x);
+    setenv("HOOP_SHM", "0", 1);
+    test_death(0);
+    test_death(1);
+    party_close(&p);
+    return tap_failures() != 0;
+}

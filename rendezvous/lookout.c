@@ -11,6 +11,7 @@
 
 enum {
     ASKED_MOST = 64, /* processes at a time, of one job */
+    VAIN_MOST = 2,   /* questions in a row that a host may leave unanswered: its cable may just be back */
     AGAIN_MS = 1000, /* from one question to the next, at first; */
     AGAIN_PART = 8,  /* later this part of the time since the first */
 };
@@ -22,7 +23,7 @@ struct hp_enquiry {
     hp_member who;
     hp_probe probe;
     uint64_t opened, asked, again; /* the first question, this one, the next one */
-    int listed;
+    int listed, vain;              /* vain: so many questions in a row have had no answer */
 };
 
 /* --- who is absent --- */
@@ -121,9 +122,10 @@ conclude(hp_enquiry *e, hp_job *job, hp_probe_state state, uint64_t now)
     hp_probe_stop(&e->probe);
     e->asked = 0;
     int answered = state == HP_PROBE_ALIVE || state == HP_PROBE_ENDED;
+    e->vain = answered ? 0 : e->vain;
     if (answered && !e->who.proxied)
         hp_job_probed(job, &e->who, state == HP_PROBE_ENDED, now);
-    else if (!answered && state != HP_PROBE_NONE)
+    else if (!answered && state != HP_PROBE_NONE && ++e->vain >= VAIN_MOST)
         hp_job_unreached(job, &e->who, now);
 }
 

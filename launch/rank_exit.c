@@ -136,9 +136,9 @@ hp_exit_cause_of(hp_exit_watch *watch, int status)
         watch->oom_kills++;
         return HP_EXIT_MEMORY;
     }
-    /* the kernel counts ticks for the limit, and more exactly for what it reports */
+    /* the kernel counts ticks for the limit, which may be too many, and more exactly for what it reports */
     int is_over = getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-                  watch->cpu - before >= 0.75 * (double)limit.rlim_cur;
+                  watch->cpu - before >= 0.5 * (double)limit.rlim_cur;
     return is_over || WTERMSIG(status) == SIGXCPU ? HP_EXIT_CPU_TIME : HP_EXIT_UNKNOWN;
 }
 

@@ -99,7 +99,7 @@ check_causes(void)
         is_int(HP_EXIT_MEMORY, hp_exit_cause_of(&watch, SIGKILL), "one that the kernel kills for memory");
         is_int(HP_EXIT_UNKNOWN, hp_exit_cause_of(&watch, SIGKILL), "which explains no second one");
     }
-    setrlimit(RLIMIT_CPU, &(struct rlimit){.rlim_cur = 1, .rlim_max = 1});
+    setrlimit(RLIMIT_CPU, &(struct rlimit){.rlim_cur = 2, .rlim_max = 2});
     is_int(HP_EXIT_CPU_TIME, hp_exit_cause_of(&watch, status_of(use_up)), "one that has used its processor time");
     is_int(HP_EXIT_UNKNOWN, hp_exit_cause_of(&watch, status_of(be_killed)), "another one under that limit");
     is_int(HP_EXIT_CPU_TIME, hp_exit_cause_of(&watch, SIGXCPU), "the signal that says so");

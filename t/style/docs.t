@@ -4,7 +4,7 @@
 # commands are run by t/sys/tutorial.t.
 . "$abs_top_srcdir/t/tap/tap.sh"
 cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
-plan 15
+plan 16
 pages='README.md HACKING NEWS examples/README.md'
 
 is '' "$(for page in README.md examples/README.md; do
@@ -15,6 +15,10 @@ is '' "$(for page in README.md examples/README.md; do
         esac
     done
 done)" 'every link leads to a file'
+
+is '' "$(for file in $(cd python && find hoop tests -name '*.py' | LC_ALL=C sort); do
+    grep -q "%D%/$file\( \|\$\)" python/part.am || echo "$file"
+done)" 'every file of the Python package and its tests is in python/part.am'
 
 # Names with a folder in front; * and <folder> stand for others, examples/ says its own names without.
 is '' "$(grep -ohE '(^|[ (`])(include|base|lib|net|gpu|rendezvous|launch|perf|bin|examples|t|man|fuzz|bench)/[A-Za-z0-9_./*-]*' $pages |

@@ -49,9 +49,9 @@ def kill(pids):
         os.waitpid(pid, 0)
 
 
-def all_end(pids, what):
-    """All ranks end well before half of the limit."""
-    left, deadline = set(pids), time.monotonic() + LIMIT.total_seconds() / 2
+def all_end(pids, what, seconds=LIMIT.total_seconds() / 2):
+    """All ranks end well before half of the limit of a start."""
+    left, deadline = set(pids), time.monotonic() + seconds
     while left and time.monotonic() < deadline:
         for pid in list(left):
             ended, status = os.waitpid(pid, os.WNOHANG)
@@ -60,7 +60,7 @@ def all_end(pids, what):
                 assert status == 0, f"{what}: a rank ended with status {status}"
         time.sleep(0.002)
     kill(left)
-    assert not left, f"{what}: {len(left)} ranks did not meet within {LIMIT.total_seconds() / 2} s"
+    assert not left, f"{what}: {len(left)} ranks did not end within {seconds} s"
 
 
 def one_life(store, rank):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import time
 import types
 from datetime import timedelta
 from typing import Any, Optional
@@ -12,9 +13,13 @@ from typing import Any, Optional
 import torch
 from torch._C._distributed_c10d import Backend as _TorchBackend
 from torch._C._distributed_c10d import ProcessGroup as _TorchGroup
+from torch.distributed import DistBackendError
 
+from .._library import BUSY, lib
 from ..calls import order as check_order
+from ..work import block, kept
 from .operations import Operations
+from .reconfigure import Epochs
 from .work import forward_questions
 
 forward_questions()
@@ -90,9 +95,13 @@ class HoopBackend(Operations, _TorchBackend):
     def __init__(self, store: Any, rank: int, size: int, options: Any) -> None:
         _TorchBackend.__init__(self, rank, size)
         self._options = options
-        self._join(store, rank, size, options._timeout, options, options.global_ranks_in_group)
-        self._call_it(_readable(options.group_name, _asked("group_desc")))
+        self._title = _readable(options.group_name, _asked("group_desc"))
+        self._begin(store, rank, size)
         self._alive.add(self)
+
+    def _begin(self, store: Any, rank: int, size: int) -> None:
+        self._join(store, rank, size, self._options._timeout, self._options, self._options.global_ranks_in_group)
+        self._call_it(self._title)
 
     def shutdown(self) -> None:
         self._alive.discard(self)
@@ -123,6 +132,82 @@ class HoopBackend(Operations, _TorchBackend):
 
     def perform_nocolor_split(self, device: Any) -> None:
         """Ranks outside a new group have nothing to do."""
+
+
+class ReconfigurableBackend(HoopBackend):
+    """Of a group made with enable_reconfigure: it has no ring before reconfigure(), and another one after each."""
+
+    _without_ring = "has no ring: call reconfigure() with the handles of its members"
+
+    def _begin(self, store: Any, rank: int, size: int) -> None:
+        self._prepare(rank, size, self._options._timeout)
+        self._epochs = Epochs(store)
+
+    supports_reconfigure = property(lambda self: True)
+
+    def rank(self) -> int:
+        return self._rank
+
+    def size(self) -> int:
+        return self._size
+
+    def set_timeout(self, limit: timedelta) -> None:
+        self._limit = limit  # of the next ring, if this one is over, or there is none
+        if self._comm is not None and kept(self._comm) == 0:
+            super().set_timeout(limit)
+
+    setTimeout = _set_default_timeout = set_timeout
+
+    def get_reconfigure_handle(self) -> str:
+        """What the other members need of this process, and what it is in the next reconfigure(); it has a secret."""
+        return self._epochs.handle(self._rank)
+
+    def reconfigure(self, opts: Any) -> Any:
+        """Leaves the ring and joins the one of these handles; returns when that is up. After an error there is none."""
+        limit = opts.timeout if opts.timeout and opts.timeout > timedelta(0) else self._limit
+        ring = self._epochs.plan(opts.uuid, opts.handles, self._rank)
+        self._end_ring(f"rank {self._rank} reconfigures the process group", limit)
+        self._comm, self._store = self._epochs.join(ring, limit, self._limit, getattr(self._options, "settings", None))
+        self._rank, self._size, self._sequence, self._barriers = ring.rank, ring.size, 0, 0
+        self._call_it(self._title)
+        return self._done
+
+    def _end_ring(self, why: str, limit: timedelta) -> None:
+        """Operations in flight end with `why` on all ranks, also those for which other threads wait.
+
+        Without any, the others hear nothing, for they may be at the end of the last one.
+        """
+        if self._comm is None:
+            return
+        if not all(work.is_completed() for work in list(self._pending)):
+            self._abort(why)
+        self.waitForPendingWorks()
+        comm, deadline = self._forget_ring(), time.monotonic() + limit.total_seconds()
+        while block(lib.hoop_comm_destroy, comm) == BUSY:
+            if time.monotonic() > deadline:
+                raise DistBackendError(f"rank {self._rank}: another thread still waits in an operation of the last ring")
+            lib.hoop_comm_abort(comm, why.encode())
+            time.sleep(0.01)
+
+
+class ReconfigurableGroup(_TorchGroup):
+    """The process group of such a backend. torch's own would keep the first rank and size for ever."""
+
+    def __init__(self, store: Any, backend: ReconfigurableBackend) -> None:
+        _TorchGroup.__init__(self, store, backend.rank(), backend.size())
+        self._backend = backend
+        kind = _TorchGroup.BackendType.CUSTOM
+        for device in ("cpu", "cuda"):
+            self._register_backend(torch.device(device), kind, backend)
+        self._set_default_backend(kind)
+
+    def rank(self) -> int:
+        return self._backend.rank()
+
+    def size(self) -> int:
+        return self._backend.size()
+
+    getRank, getSize = rank, size
 
 
 class HoopGroup(Operations, _TorchGroup):
@@ -171,20 +256,30 @@ class HoopGroup(Operations, _TorchGroup):
     reduce_scatter_tensor_coalesced = Operations.reduce_scatter_single_coalesced
 
 
-def create_backend(options: Any, chosen: Any) -> HoopBackend:
-    """torch's DistributedBackendOptions, and the program's pg_options, to a group's backend."""
+def _is_mixed(asked: str) -> bool:
+    """"cpu:hoop,cuda:nccl" is."""
+    return len({pair.split(":")[-1] for pair in asked.split(",")}) > 1
+
+
+def create_backend(options: Any, chosen: Any) -> Any:
+    """torch's DistributedBackendOptions, and the program's pg_options, to a group's backend, or to a whole group."""
     given = isinstance(chosen, _TorchBackend.Options)
     ours = chosen if given else _TorchBackend.Options("hoop", timeout=options.timeout)
     ours._timeout = options.timeout
     ours.global_ranks_in_group = options.global_ranks_in_group
     ours.group_name = options.group_id
-    return HoopBackend(options.store, options.group_rank, options.group_size, ours)
+    place = options.store, options.group_rank, options.group_size
+    if not getattr(options, "enable_reconfigure", False):  # torch before 2.15 has no such groups
+        return HoopBackend(*place, ours)
+    if _is_mixed(str(_asked("backend") or "hoop")):
+        raise ValueError("a group with enable_reconfigure=True has one backend")
+    return ReconfigurableGroup(options.store, ReconfigurableBackend(*place, ours))
 
 
 def create_group(store: Any, rank: int, size: int, limit: timedelta) -> HoopGroup:
     """Before 2.14. ValueError if the group shall have another backend, too: torch would drop it without a word."""
     asked = str(_asked("backend") or "hoop")
-    if len({pair.split(":")[-1] for pair in asked.split(",")}) > 1:
+    if _is_mixed(asked):
         raise ValueError(
             f'rank {rank} asked for backend "{asked}", but before PyTorch 2.14 hoop is the backend of a whole group, and '
             f'this is PyTorch {torch.__version__}: use backend="hoop", or a group for each backend'

@@ -106,6 +106,12 @@ class _Server:
         warn_once(store)
         return self._secret.key_of(job)
 
+    def word_of_all(self, number: str) -> str:
+        """What any rank of any job gets. The user's own secret stays in its file: this shows who has the same."""
+        if not self._secret:
+            return _GIVEN
+        return f"{_OWN}{self._own.proof(number)}" if self._own else self._secret.text()
+
 
 _server = _Server()
 
@@ -156,13 +162,12 @@ def _tell_once(settings: dict[str, str]) -> None:
     )
 
 
-def _create(part: Any, settings: dict[str, str], invitation: str) -> tuple[int, Any]:
-    settings["rendezvous"], word = invitation.split(" ", 1)
-    if word == _GIVEN:
-        _check_files(part, int(settings["rank"]), int(settings["size"]))
-    elif word == _OWN:
+def _create(settings: dict[str, str], address: str, word: str) -> int:
+    """A communicator. word: a secret or key, or who has it."""
+    settings["rendezvous"] = address
+    if word == _OWN:
         settings["secret_file"] = own_file()
-    else:
+    elif word != _GIVEN:
         settings["secret"] = word
     handle = ctypes.c_void_p()
     with _Config(settings) as config:
@@ -171,7 +176,14 @@ def _create(part: Any, settings: dict[str, str], invitation: str) -> tuple[int, 
         raise failure(code)
     assert handle.value
     _tell_once(settings)
-    return handle.value, part
+    return handle.value
+
+
+def _accept(part: Any, settings: dict[str, str], invitation: str) -> tuple[int, Any]:
+    address, word = invitation.split(" ", 1)
+    if word == _GIVEN:
+        _check_files(part, int(settings["rank"]), int(settings["size"]))
+    return _create(settings, address, word), part
 
 
 def _through_store(rank: int, use: Callable[[], Any]) -> Any:
@@ -192,9 +204,14 @@ def _invited(meeting: Any, rank: int, size: int) -> tuple[str, str]:
     return job, invitation
 
 
+def _elsewhere() -> bool:
+    """The server is a hoop-rendezvous, which runs already."""
+    return bool(_rendezvous() and os.environ.get("HOOP_SECRET_FILE"))
+
+
 def _opened(meeting: Any, job: str, here: dict[str, str], size: int) -> tuple[Host, str]:
     """Rank 0 invites the others, and itself. They learn it, too, if it cannot."""
-    elsewhere = bool(_rendezvous() and os.environ.get("HOOP_SECRET_FILE"))
+    elsewhere = _elsewhere()
     try:
         address = _rendezvous() if elsewhere else _server.address(here)
     except Exception as why:
@@ -211,6 +228,16 @@ def _opened(meeting: Any, job: str, here: dict[str, str], size: int) -> tuple[Ho
     return opened, text("", NO_PROOF, "")
 
 
+def _settings(
+    store: Any, rank: int, size: int, start: timedelta, limit: timedelta, chosen: Optional[dict[str, str]]
+) -> dict[str, str]:
+    starts = milliseconds(start)
+    settings = {"rank": str(rank), "size": str(size), "secret_fd": "-1"} | _host(store) | (chosen or {})
+    settings["op_timeout_ms"] = str(max(milliseconds(limit), 0))
+    settings["bootstrap_timeout_ms"] = str(starts if starts > 0 else _LONGEST)
+    return settings
+
+
 def meet(
     store: Any, rank: int, size: int, limit: timedelta, chosen: Optional[dict[str, str]] = None
 ) -> tuple[int, Any]:
@@ -218,14 +245,47 @@ def meet(
 
     limit: of this start, and of each operation. chosen: the group's own settings.
     """
-    meeting, here, time = PrefixStore(f"hoop/{size}", store), _host(store), milliseconds(limit)
-    settings = {"rank": str(rank), "size": str(size), "secret_fd": "-1", "op_timeout_ms": str(max(time, 0))} | here
-    settings |= chosen or {}
-    settings["bootstrap_timeout_ms"] = str(time if time > 0 else _LONGEST)
+    meeting, settings = PrefixStore(f"hoop/{size}", store), _settings(store, rank, size, limit, limit, chosen)
     if rank:
         settings["job"], invitation = _invited(meeting, rank, size)
-        return _create(PrefixStore(settings["job"], meeting), settings, invitation)
+        return _accept(PrefixStore(settings["job"], meeting), settings, invitation)
     settings["job"] = f"torch-{secrets.token_hex(8)}"
-    host, invitation = _opened(meeting, settings["job"], here, size)
+    host, invitation = _opened(meeting, settings["job"], _host(store), size)
     with host:
-        return _create(PrefixStore(settings["job"], meeting), settings, invitation)
+        return _accept(PrefixStore(settings["job"], meeting), settings, invitation)
+
+
+# --- by handles, without a store -----------------------------------------------------------------------------------
+
+
+def offer(store: Any, number: str) -> str:
+    """WORD:ADDRESS, by which the ranks of any job meet at this process's server; see meet_at(). store: see _host()."""
+    if _elsewhere():
+        return f"{_GIVEN}:{_rendezvous()}"
+    address = _server.address(_host(store))
+    return f"{_server.word_of_all(number)}:{address}"
+
+
+def _checked(word: str, number: str) -> str:
+    """The word of an offer as _create() takes it. ValueError: this process has not got that secret."""
+    lacks = _lacks_file() if word == _GIVEN else ""
+    if lacks:
+        raise ValueError(f"the handles want the secret from HOOP_SECRET_FILE, but this process cannot: {lacks}")
+    if not word.startswith(_OWN):
+        return word
+    if not hmac.compare_digest(proof(number), word[1:]):
+        raise ValueError(
+            "the first handle wants its user's own secret, and this process has none or another one: copy "
+            "~/.config/hoop/secret to all hosts, or remove it there"
+        )
+    return _OWN
+
+
+def meet_at(
+    offered: str, number: str, job: str, store: Any, place: tuple[int, int], start: timedelta, limit: timedelta,
+    chosen: Optional[dict[str, str]],
+) -> int:
+    """A communicator of the ranks that come with this offer(number) and job. place: (rank, size). start: its limit."""
+    word, address = offered.split(":", 1)
+    settings = _settings(store, *place, start, limit, chosen) | {"job": job}
+    return _create(settings, address, _checked(word, number))

@@ -96,32 +96,46 @@ def _scale(tensor: Tensor, factor: Any) -> None:
 class Operations:
     """What a group of ranks can do. A class of torch's is the other base; it has rank() and size()."""
 
-    def _join(
-        self, store: Any, rank: int, size: int, limit: timedelta, chosen: Any = None, members: Sequence[int] = ()
-    ) -> None:
-        """chosen: the program's pg_options. members: this group's ranks as the program counts them; empty: as it does."""
+    _without_ring = "was destroyed"
+
+    def _prepare(self, rank: int, size: int, limit: timedelta) -> None:
+        """A group without a ring."""
         self._rank, self._size, self._limit = rank, size, limit
         self._comm: Optional[int] = None
+        self._store: Any = None
         self._pending: collections.deque[Any] = collections.deque()
-        self._lock = threading.Lock()
+        self._lock, self._naming = threading.Lock(), threading.Lock()  # _naming: held while an error of _comm is read
         self._done = Done()
         self._sequence = self._barriers = 0
         ending.note_handled()
         ending.watch_child()
+        _groups.add(self)
+
+    def _join(
+        self, store: Any, rank: int, size: int, limit: timedelta, chosen: Any = None, members: Sequence[int] = ()
+    ) -> None:
+        """chosen: the program's pg_options. members: this group's ranks as the program counts them; empty: as it does."""
+        self._prepare(rank, size, limit)
         self._comm, self._store = meet(store, rank, size, limit, getattr(chosen, "settings", None))
         name_members(self._comm, members)
-        _groups.add(self)
 
     def _call_it(self, name: str) -> None:
         """The group's name in errors and tables, as far as it is one: 63 bytes that print."""
         text = "".join(c if c.isprintable() else "?" for c in name)
         lib.hoop_comm_set_name(self._handle(), text.encode()[:63].decode(errors="ignore").encode())
 
+    # --- how it fails ------------------------------------------------------------------------------------------------
+
+    def _failure(self, code: int, comm: int, tensors: Any = ()) -> Exception:
+        """The exception for a call on `comm` that has failed on this thread."""
+        with self._naming:
+            return failure(code, comm if comm == self._comm else None, tensors)
+
     # --- how an operation runs ---------------------------------------------------------------------------------------
 
     def _handle(self) -> int:
         if self._comm is None:
-            raise DistBackendError(f"rank {self._rank} uses a process group that was destroyed")
+            raise DistBackendError(f"rank {self._rank} uses a process group that {self._without_ring}")
         return self._comm
 
     def _count(self) -> None:
@@ -142,7 +156,7 @@ class Operations:
                 if finish:
                     finish()
                 return self._done
-            raise failure(code, comm, result)
+            raise self._failure(code, comm, result)
         handle = ctypes.c_void_p()
         code = _STARTING[form](*args, comm, ctypes.byref(handle))
         return self._started(code, handle, opts, keep, result, finish)
@@ -156,7 +170,7 @@ class Operations:
             return self._run_on_stream(calls, opts, keep, result, finish)
         code = lib.hoop_group_start(comm)
         if code:
-            raise failure(code, comm)
+            raise self._failure(code, comm)
         for form, args in calls:
             _BLOCKING[form](*args, comm)  # an error is kept, and the end of the group returns it
         handle = ctypes.c_void_p()
@@ -172,7 +186,7 @@ class Operations:
         for form, args in calls:
             code = _ON_STREAM[form](*args, comm, stream.cuda_stream)
             if code:
-                raise failure(code, comm, result)
+                raise self._failure(code, comm, result)
         with torch.cuda.stream(stream):
             if finish:
                 finish()
@@ -183,7 +197,7 @@ class Operations:
     ) -> HoopWork:
         comm = self._handle()
         if code:
-            raise failure(code, comm, result)
+            raise self._failure(code, comm, result)
         assert handle.value
         limit = milliseconds(getattr(opts, "timeout", None))
         work = HoopWork(handle.value, comm, self._rank, keep, result, finish, limit)
@@ -526,6 +540,7 @@ class Operations:
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
         """timeout: a timedelta, or torch's BarrierOptions; None: the group's limit."""
+        self._handle()
         limit = getattr(timeout, "timeout", timeout)
         self._barriers += 1
         unset = limit is None or limit < _UNSET
@@ -591,9 +606,15 @@ class Operations:
             raise
         finally:
             self.waitForPendingWorks()
-            comm, self._comm = self._comm, None
-            name_members(comm, ())
-            block(lib.hoop_comm_destroy, comm)
+            block(lib.hoop_comm_destroy, self._forget_ring())
+
+    def _forget_ring(self) -> int:
+        """The communicator, which nothing uses from now on."""
+        comm = self._handle()
+        with self._naming:
+            self._comm = None
+        name_members(comm, ())
+        return comm
 
     def _finish(self, since: float) -> str:
         """Returns when no operation is in progress, or else why the ring is to be ended."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Groups made with enable_reconfigure=True (PyTorch 2.15).
+"""Groups made with enable_reconfigure=True (PyTorch 2.15), and abort hooks.
 
     torch_reconfigure.py operations | smaller | ...      prints "passed ..."
 
@@ -221,6 +221,51 @@ def file_of_secret(store, rank):
         raises(ValueError, "want the secret from HOOP_SECRET_FILE", lambda: dist._reconfigure(2, members))
     else:
         ring(3, members[:2], rank)
+
+
+def hooks(store, rank):
+    """Abort hooks run when an operation fails for which nobody waits, and before a call raises. One that fails is printed."""
+    world, backend = group(rank)
+    assert backend.supports_abort_hooks
+    meet(store, 1, rank)
+    called, of_world, never = threading.Event(), threading.Event(), threading.Event()
+    failing = lambda: 1 / 0
+    if rank == 1:
+        store.get("started/0"), store.get("started/2")
+        os._exit(0)
+    if rank == 2:
+        work = dist.all_reduce(torch.ones(1), async_op=True)
+    for number, hook in enumerate((failing, called.set, never.set)):
+        backend.register_abort_hook(number, hook)
+    world.register_abort_hook(3, of_world.set)
+    backend.unregister_abort_hook(2)
+    if rank == 0:
+        work = dist.all_reduce(torch.ones(1), async_op=True)
+    raises(ValueError, "99", lambda: backend.send([torch.ones(1)], 99, 0))
+    assert not called.is_set(), "a wrong argument ends no ring"
+    store.set(f"started/{rank}", "")
+    assert called.wait(LIMIT.total_seconds()) and of_world.wait(LIMIT.total_seconds())
+    raises(dist.DistBackendError, "rank 1", work.wait)
+    called.clear()
+    raises(dist.DistBackendError, "rank 1", lambda: dist.all_reduce(torch.ones(1)))
+    assert called.is_set() and not never.is_set()
+    meet(store, 2, rank, (0, 2))
+
+
+def late(store, rank):
+    """Rank 0 does not enter an operation within the time limit, and nobody waits: the hooks run all the same."""
+    world, backend = group(rank)
+    world.set_timeout(LIMIT)
+    meet(store, 1, rank)
+    called = threading.Event()
+    backend.register_abort_hook(0, called.set)
+    backend.set_timeout(LATER)
+    if rank != 0:
+        work = dist.all_reduce(torch.ones(1), async_op=True)
+        assert called.wait(LIMIT.total_seconds())
+        raises(dist.DistBackendError, " timeout ", work.wait)
+    backend.set_timeout(LIMIT)
+    meet(store, 2, rank)
 
 
 # --- a process that dies, and one that comes -------------------------------------------------------------------------

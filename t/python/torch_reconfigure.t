@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# PyTorch groups made with enable_reconfigure: rings that follow one another, see python/tests/torch_reconfigure.py.
+# PyTorch groups made with enable_reconfigure: rings that follow one another, and abort hooks; see python/tests/torch_reconfigure.py.
 # time limit: 600
 . "$abs_top_srcdir/t/tap/tap.sh"
 . "$abs_top_srcdir/t/python/python.sh"

@@ -117,7 +117,7 @@ class HoopBackend(Operations, _TorchBackend):
     supports_shrinking = property(lambda self: False)
     supports_reconfigure = property(lambda self: False)
     supports_window = property(lambda self: False)
-    supports_abort_hooks = property(lambda self: False)
+    supports_abort_hooks = property(lambda self: True)
     supports_completion_hooks = property(lambda self: False)
     _supports_time_estimate = property(lambda self: False)
 

@@ -24,7 +24,7 @@ from torch.distributed import DistBackendError
 from .. import ending
 from .._library import ANY_RANK, Stats, lib
 from . import backward, watcher
-from ..work import block
+from ..work import block, kept
 from .barrier import monitored_barrier
 from .errors import failure, name_members
 from .meeting import meet
@@ -107,6 +107,7 @@ class Operations:
         self._lock, self._naming = threading.Lock(), threading.Lock()  # _naming: held while an error of _comm is read
         self._done = Done()
         self._sequence = self._barriers = 0
+        self._hooks: dict[int, Callable[[], None]] = {}
         ending.note_handled()
         ending.watch_child()
         _groups.add(self)
@@ -127,9 +128,31 @@ class Operations:
     # --- how it fails ------------------------------------------------------------------------------------------------
 
     def _failure(self, code: int, comm: int, tensors: Any = ()) -> Exception:
-        """The exception for a call on `comm` that has failed on this thread."""
+        """The exception for a call on `comm` that has failed on this thread. If the ring is over, the abort hooks run."""
         with self._naming:
-            return failure(code, comm if comm == self._comm else None, tensors)
+            known = comm == self._comm
+            why = failure(code, comm if known else None, tensors)
+            over = bool(self._hooks) and not (known and kept(comm) == 0)
+        for hook in list(self._hooks.values()) if over else ():
+            try:
+                hook()
+            except Exception:
+                sys.excepthook(*sys.exc_info())
+        return why
+
+    def registerAbortHook(self, hook_id: int, hook: Callable[[], None]) -> None:
+        """Calls hook() when an operation has failed, before the program gets the error, and also if it does not wait.
+
+        It may run on any thread, and more than once. It must not wait for operations of this group.
+        """
+        self._hooks[hook_id] = hook
+        for work in list(self._pending):
+            work.attend()
+
+    def unregisterAbortHook(self, hook_id: int) -> None:
+        self._hooks.pop(hook_id, None)
+
+    register_abort_hook, unregister_abort_hook = registerAbortHook, unregisterAbortHook
 
     # --- how an operation runs ---------------------------------------------------------------------------------------
 
@@ -200,7 +223,9 @@ class Operations:
             raise self._failure(code, comm, result)
         assert handle.value
         limit = milliseconds(getattr(opts, "timeout", None))
-        work = HoopWork(handle.value, comm, self._rank, keep, result, finish, limit)
+        work = HoopWork(handle.value, comm, self._rank, keep, result, finish, limit, self._failure)
+        if self._hooks:
+            work.attend()
         with self._lock:  # another thread may start one, too
             self._drop_ended()
             self._pending.append(work)  # the tensors live until the operation has ended, also if nobody waits for it

@@ -104,6 +104,9 @@ class Done(_TorchWork):
     def settle(self, limit: int) -> None:
         pass
 
+    def attend(self) -> None:
+        pass
+
     def is_completed(self) -> bool:
         return True
 
@@ -131,7 +134,7 @@ class HoopWork(_TorchWork):
     """An operation in progress.
 
     `keep` are the tensors that must live until it has ended, `result` is what its future gets, `finish` what remains to
-    be done then, and `limit` the milliseconds of a wait without a limit of its own.
+    be done then, `limit` the milliseconds of a wait without a limit of its own, and `explain` makes the exception.
     """
 
     def __init__(
@@ -143,11 +146,12 @@ class HoopWork(_TorchWork):
         result: Any,
         finish: Optional[Callable[[], None]],
         limit: int = _NO_LIMIT,
+        explain: Callable[[int, int, Any], Exception] = failure,
     ) -> None:
         super().__init__()
         self._handle: Optional[int] = handle
         self._comm, self._rank, self._keep, self._result, self._finish = comm, rank, keep, result, finish
-        self._limit = limit
+        self._limit, self._explain = limit, explain
         self.receives, self.sender = False, -1  # sender: of a receive that has ended
         self.pending = "collective", ""  # see hoop.ending
         self._error: Optional[Exception] = None
@@ -164,7 +168,7 @@ class HoopWork(_TorchWork):
         self._handle = None
         try:
             if code:
-                self._error = failure(code, self._comm, self._result)
+                self._error = self._explain(code, self._comm, self._result)
                 return
             if self.receives:  # this thread's last
                 self.sender = received()[0]
@@ -173,7 +177,7 @@ class HoopWork(_TorchWork):
         except Exception as why:
             self._error = why
         finally:
-            self._keep, self._finish = [], None
+            self._keep, self._finish, self._explain = [], None, failure
 
     def _fill_future(self) -> None:
         _pinned.discard(self)
@@ -199,6 +203,14 @@ class HoopWork(_TorchWork):
             return
         self._ended = threading.Event()
         watch(self._handle, self._comm, self._watched_end)
+
+    def attend(self) -> None:
+        """Its end is seen from now on also if nobody waits for it."""
+        if self._lock.acquire(blocking=False):  # else a thread waits, and sees it
+            try:
+                self._give_to_watcher()
+            finally:
+                self._lock.release()
 
     def _wait_for_watcher(self, limit: int) -> None:
         assert self._ended

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# PyTorch groups made with enable_reconfigure: rings that follow one another, and abort hooks; see python/tests/torch_reconfigure.py.
+# PyTorch groups made with enable_reconfigure: rings that follow one another, abort hooks, and the example torch_elastic.
 # time limit: 600
 . "$abs_top_srcdir/t/tap/tap.sh"
 . "$abs_top_srcdir/t/python/python.sh"
@@ -16,4 +16,9 @@ for name in $(sed -n 's/^def \([a-z_]*\)(\(store, rank\|make_store\)):$/\1/p' "$
     ok "$name" story "$name"
 done
 
+timeout 300 "$torch_python" "$abs_top_srcdir/examples/torch_elastic.py" >"$tmp/out" 2>&1
+is 'member 1 has died
+member 3 joins' "$(grep -oE '^member 1 has died|^member 3 joins' "$tmp/out")" 'torch_elastic: one dies, one comes' || tail -n 30 "$tmp/out"
+is 1 "$(grep -oE 'step 60: mean squared error 0\.0[0-9]*, parameters [0-9a-f]+$' "$tmp/out" | sort -u | wc -l)" '... and all have the same parameters'
+is 3 "$(grep -c 'step 60' "$tmp/out")" '... all three'
 done_testing

@@ -108,8 +108,8 @@ hp_rank_env_new(const hp_spec *spec, int i, int secret_fd)
 {
     hp_strings all = {0};
     hp_strings_add(&all, hp_xasprintf("HOOP_SECRET_FD=%d", secret_fd));
-    hp_strings_add(&all,
-                   hp_xstrdup("HOOP_SECURITY=auth")); /* whatever a settings file has: the server wants the secret */
+    /* whatever a settings file has: the server wants the secret */
+    hp_strings_add(&all, hp_xstrdup("HOOP_SECURITY=auth"));
     if (i < 0) {
         hp_strings_add(&all, hp_xstrdup("HOOP_JOIN=1"));
     } else {

@@ -312,15 +312,6 @@ waits_for_repair(hoop_comm *comm, uint64_t now)
     return 1;
 }
 
-/* A loss that is final takes the place of one that is repaired. */
-static void
-forget_repaired(hoop_comm *comm, const hp_link *link)
-{
-    if (!comm->fault.ended || !hp_link_is_repaired(comm->fault.ended) || hp_link_is_repaired(link))
-        return;
-    forget(comm);
-}
-
 /*
  * A connection ended during an operation, or while a message with `peer` cannot come any more, or cannot go. This rank
  * does not know the cause yet: the server finds it out, or a neighbour sends it. Meanwhile a probe asks whether the
@@ -330,7 +321,9 @@ static void
 suspect(hoop_comm *comm, const hp_link *link, const hp_peer *peer, uint64_t now)
 {
     hoop_error *s = &comm->fault.suspicion;
-    forget_repaired(comm, link);
+    const hp_link *ended = comm->fault.ended;
+    if (ended && hp_link_is_repaired(ended) && !hp_link_is_repaired(link)) /* a final loss takes its place */
+        forget(comm);
     if (comm->fault.grace)
         return;
     comm->fault.grace = now + (has_server(comm, now) ? SERVER_GRACE_MS : GRACE_MS) * HP_MS;

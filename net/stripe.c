@@ -149,7 +149,7 @@ deny(const hp_stripe *s, int type)
     hp_link_unexpected(receiving(s), s->in ? awaited(s) : to_send(s), type);
 }
 
-/* So many frames, of `most` that it may have. Large posts among them are done now; small ones were when they were written, and may be others by now. */
+/* So many frames, at most `most`. Large posts are done now; small ones were before, and their places may have others. */
 static int
 peer_took(hp_stripe *s, uint64_t frames, uint64_t most)
 {
@@ -312,8 +312,8 @@ static void
 tell_taken(hp_stripe *s, uint32_t bytes)
 {
     if (s->out) {
-        uint16_t more =
-            (uint16_t)(s->receiver.frame.taken - s->sender.taken); /* one that is sent again has an older count */
+        /* a frame that is sent again has an older count */
+        uint16_t more = (uint16_t)(s->receiver.frame.taken - s->sender.taken);
         if (bytes > HP_UNACKED_LARGE)
             stop_repair(s);
         else if (s->sender.unacked && more <= INT16_MAX && !peer_took(s, s->sender.taken + more, s->sender.next))
@@ -356,11 +356,10 @@ receive_once(hp_stripe *s)
         on_control(s, what.type, what.payload, what.payload_n);
     if (what.event != HP_EVENT_POST)
         return 1;
-    uint32_t bytes = post->bytes;
     post->done = 1;
     s->taken++;
     if (s->unacked)
-        tell_taken(s, bytes);
+        tell_taken(s, post->bytes);
     if (s->taken % DELAY_ACKS_EVERY == 0)
         hp_medium_delay_acks(&s->medium);
     return 1;

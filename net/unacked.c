@@ -27,8 +27,7 @@ hp_unacked_add(hp_unacked *u, uint64_t number, uint32_t bytes)
         return NULL;
     if (u->next > u->first) {
         uint32_t oldest = at(u, u->first)->at, end = at(u, u->next - 1)->at + at(u, u->next - 1)->bytes;
-        int behind =
-            end > oldest; /* the free memory is behind the frames, and in front of them; else it is between them */
+        int behind = end > oldest; /* free memory is behind the frames and in front of them; else between them */
         place = behind && u->size - end < bytes ? 0 : end;
         if (place + bytes > (behind && place == end ? u->size : oldest))
             return NULL;

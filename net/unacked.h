@@ -18,7 +18,7 @@
 enum {
     HP_UNACKED_LARGE = 64 << 10, /* a payload above this is not copied: its post waits until the peer has taken it */
     HP_UNACKED_SHARED = 18 * HP_UNACKED_LARGE,
-    HP_UNACKED_ONE_WAY = 5 * HP_UNACKED_LARGE, /* the peer tells after a fifth of this */
+    HP_UNACKED_ONE_WAY = 5 * HP_UNACKED_LARGE,
     HP_UNACKED_FRAMES = 4096
 };
 
@@ -46,7 +46,7 @@ void hp_unacked_drop(hp_unacked *unacked, uint64_t number);
 static inline int
 hp_unacked_is_due(uint64_t frames, uint64_t bytes)
 {
-    return frames >= HP_UNACKED_FRAMES / 4 || bytes >= HP_UNACKED_ONE_WAY / 5;
+    return frames >= HP_UNACKED_FRAMES / 4 || bytes >= HP_UNACKED_LARGE;
 }
 
 #endif

@@ -24,24 +24,27 @@
 
 enum { LINGER_MS = 1000, ANSWER_MS = 100, POLL_MS = 1 };
 
-static int
-links_closed(hoop_comm *comm)
+/* A link that has bytes on their way; NULL: all are delivered. It looks at each, for that drops what comes in. */
+static const hp_link *
+undelivered(hoop_comm *comm)
 {
-    int closed = 1;
+    hp_link *open = NULL;
     for (uint32_t c = 0; c < comm->channels; c++)
         for (int i = 0; i < comm->channel[c]->links; i++)
-            closed &= hp_link_closed(comm->channel[c]->link[i]);
-    for (const hp_peer *peer = comm->messages.first; peer; peer = peer->next)
-        closed &= (!peer->in || hp_link_closed(peer->in)) & (!peer->out || hp_link_closed(peer->out));
-    return closed;
+            open = hp_link_closed(comm->channel[c]->link[i]) ? open : comm->channel[c]->link[i];
+    for (const hp_peer *peer = comm->messages.first; peer; peer = peer->next) {
+        open = !peer->in || hp_link_closed(peer->in) ? open : peer->in;
+        open = !peer->out || hp_link_closed(peer->out) ? open : peer->out;
+    }
+    return open;
 }
 
 static void
-warn_of(const hoop_comm *comm, const hp_peer *slow, const char *what, uint64_t lasted)
+warn_of(const hoop_comm *comm, const hp_link *slow, const char *what, uint64_t lasted)
 {
     char me[96], peer[96], name[HP_NAME_PREFIX];
     hp_log(HP_LOG_WARN, "%s%s leaves, and %s has not received what was sent to it for %.1f s; %s",
-           hp_name_prefix(comm, name), hp_comm_name(comm, comm->rank, me), hp_comm_name(comm, slow->pair.peer, peer),
+           hp_name_prefix(comm, name), hp_comm_name(comm, comm->rank, me), hp_comm_name(comm, slow->peer, peer),
            (double)lasted / 1e9, what);
 }
 
@@ -63,8 +66,9 @@ server_is_owed(hoop_comm *comm, uint64_t waited)
 }
 
 /*
- * Waits until the other ranks' systems have all bytes, and the server's. What hoop_send has reported as sent must not be
- * lost, so for messages this takes as long as an operation may.
+ * Waits until the other ranks' systems have all bytes, and the server's. What was reported as done must not be lost, so
+ * this takes as long as an operation may: a peer that comes late reads nothing yet, and after an outage TCP sends again
+ * only after many seconds. After a failure nobody waits for the rest.
  */
 static void
 drain(hoop_comm *comm)
@@ -74,17 +78,15 @@ drain(hoop_comm *comm)
     hp_stall_warning warning = {0}, unheard = {0};
     char me[96], name[HP_NAME_PREFIX];
     for (uint64_t now = began;; now = hp_now()) {
-        int owed = server_is_owed(comm, now - began);
-        int done = !owed && (links_closed(comm) || now - began >= LINGER_MS * HP_MS);
-        const hp_peer *slow = atomic_load(&comm->fault.failed) ? NULL : comm->messages.first;
-        while (slow && (!slow->out || hp_link_closed(slow->out))) /* that system has taken all messages sent to it */
-            slow = slow->next;
-        if (slow ? limit && now - began >= limit : done) {
-            if (slow)
-                warn_of(comm, slow, "that is lost", now - began);
+        int failed = atomic_load(&comm->fault.failed), owed = server_is_owed(comm, now - began);
+        const hp_link *slow = undelivered(comm);
+        uint64_t most = failed ? LINGER_MS * HP_MS : limit;
+        int too_long = slow && most && now - began >= most;
+        if (too_long && !failed)
+            warn_of(comm, slow, "that is lost", now - began);
+        if (too_long || (!slow && !owed))
             return;
-        }
-        if (hp_stall_warning_due(&warning, after, slow != NULL, began, now) == HP_STALL_WARN)
+        if (hp_stall_warning_due(&warning, after, slow && !failed, began, now) == HP_STALL_WARN)
             warn_of(comm, slow, "it takes it at its next call", now - began);
         if (hp_stall_warning_due(&unheard, after, owed, began, now) == HP_STALL_WARN)
             hp_log(HP_LOG_WARN, "%s%s leaves, and the rendezvous server has not acknowledged that for %.1f s",

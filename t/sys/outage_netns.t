@@ -109,6 +109,21 @@ plugged()
     is '' "$(grep 'failed' server)" 'the server has taken no rank that left for lost'
 }
 
+# Rank 0 is done as soon as its last words to rank 2 are written, and TCP sends those again only seconds after the cable is
+# back.
+leaves_in_outage()
+{
+    what='a rank leaves while the cable is pulled'
+    begin 40000
+    job message message 6 1
+    netns_pull 3
+    sleep 12
+    netns_plug 3
+    all_well message
+    like 'rank 0 .*leaves, and rank 2 .*has not received what was sent to it for [2-9]' "$(cat message.0)" \
+        'it stays until they have arrived, and says so'
+}
+
 # A kernel acknowledges for a process that is stopped, however full its windows are.
 rank_stopped()
 {
@@ -205,6 +220,7 @@ server_gone()
 scene pulled pulled 'the cable is pulled' pull
 scene deafened pulled 'packets to the host are lost' deafen
 scene plugged plugged
+scene leaves_in_outage leaves_in_outage
 scene rank_stopped rank_stopped
 scene server_stopped server_stopped
 scene server_away server_away

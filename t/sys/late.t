@@ -77,13 +77,14 @@ by_hand()
     address=$(sed -n 's/^hoop-rendezvous: listening on //p' server.out)
     for r in 0 1 2 3; do
         (
-            HOOP_RANK=$r HOOP_SIZE=4 HOOP_RENDEZVOUS=$address HOOP_SECRET_FILE=$secret "$@" 2>"$name.$r"
+            HOOP_RANK=$r HOOP_SIZE=4 HOOP_RENDEZVOUS=$address HOOP_SECRET_FILE=$secret "$@" >"$name.up.$r" 2>"$name.$r"
             echo $? >"$name.status.$r"
         ) &
         tap_started="$tap_started $!"
     done
-    await grep -q 'ring up' server.out || bail "no ring: $(cat server.out "$name".?)"
+    await up "$name" || bail "no ring: $(cat server.out "$name".?)"
 }
+up() { [ "$(cat "$1".up.? | grep -c '^up$')" = 4 ]; } # the server is told before the ranks are
 ended() { [ "$(cat "$1".status.? 2>/dev/null | wc -l)" = 4 ]; }
 
 fine()

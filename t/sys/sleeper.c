@@ -2,7 +2,7 @@
 /*
  * sleeper RANK SECONDS [WORK [messages]]: a program of five allreduces, or of five messages from that rank to every other
  * one, in which that rank sleeps before the third, for t/sys/late.t. WORK: seconds that all of them compute before they
- * begin. What hoop says of an error goes to standard error.
+ * begin. It writes "up" when its ring is. What hoop says of an error goes to standard error.
  */
 #include "hoop.h"
 
@@ -41,6 +41,8 @@ main(int argc, char **argv)
     hoop_comm *comm;
     if (argc < 3 || hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return 2;
+    printf("up\n");
+    fflush(stdout);
     nap(argc > 3 ? atof(argv[3]) : 0);
     for (int k = 1; k <= 5; k++) {
         if (k == 3 && hoop_comm_rank(comm) == atoi(argv[1]))

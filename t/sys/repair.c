@@ -10,9 +10,11 @@
 #include "t/tools/proxy.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +23,7 @@ enum { SMALL = 256, LARGE = 4 << 20, FIRST_BYTES = 65 };
 
 static party p;
 static proxy *x;
+static atomic_int *rounds; /* that rank 0 of a party has ended; the test sees it, too */
 
 typedef struct plot {
     size_t small, large; /* elements */
@@ -126,6 +129,8 @@ work(int rank, int size, void *arg)
         if (bad >= 0 && hoop_broadcast(&go_on, &any, 1, HOOP_FLOAT32, 0, comm) != HOOP_SUCCESS)
             wrong = -1;
         last = any == 0;
+        if (rank == 0)
+            atomic_store(rounds, round);
     }
     hoop_stats stats = {.size = sizeof(stats)};
     hoop_comm_error(comm, &e);
@@ -175,7 +180,10 @@ test_every_byte(int size, const char *stripes, const char *checksum)
     unsetenv("HOOP_CHECKSUM");
 }
 
-/* All connections of all ranks, so often that some break while they are made again. */
+/*
+ * All connections of all ranks, so often that some break while they are made again. Before every second time a round has
+ * ended, so that the ring is whole.
+ */
 static void
 test_all_at_once(int size)
 {
@@ -185,7 +193,10 @@ test_all_at_once(int size)
     party_start(&p, size, work, &s, 300);
     party_await(&p);
     for (int i = 0; i < party_rounds(200); i++, drops++) {
-        atomic_store(&x->drop, 1 + i % 2);
+        int before = atomic_load(rounds);
+        for (tap_wait w = {0}; i % 2 && atomic_load(rounds) == before && tap_waits(&w);)
+            usleep(500);
+        atomic_store(&x->drop, 1 + i / 2 % 2);
         for (tap_wait w = {0}; atomic_load(&x->drop) && tap_waits(&w);)
             usleep(500);
         usleep((useconds_t)(rand() % 60000));
@@ -258,6 +269,9 @@ main(void)
     tap_limit(600);
     setenv("HOOP_LINK_REPAIR", "all", 1);
     party_open(&p);
+    rounds = mmap(NULL, sizeof(*rounds), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (rounds == MAP_FAILED)
+        bail("no shared memory");
     x = proxy_open();
     test_every_byte(2, "1", "headers");
     test_every_byte(3, "2", "payload");

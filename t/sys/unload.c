@@ -5,14 +5,12 @@
  */
 #include "hoop.h"
 #include "t/tap/tap.h"
+#include "t/tools/descriptors.h"
 
-#include <arpa/inet.h>
 #include <dlfcn.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 /* The functions of the library, as the program finds them. */
@@ -68,17 +66,6 @@ serve(void)
 }
 
 static int
-accepts(int port)
-{
-    struct sockaddr_in sin = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int good = connect(fd, (struct sockaddr *)&sin, sizeof(sin)) == 0;
-    close(fd);
-    return good;
-}
-
-static int
 threads(void)
 {
     char line[128];
@@ -105,10 +92,10 @@ main(void)
     for (int round = 0; round < 3; round++) {
         void *library = load(path);
         int port = serve();
-        ok(port && accepts(port) && threads() > before, "the library is loaded, and serves at port %d", port);
+        ok(port && listens_at(port) && threads() > before, "the library is loaded, and serves at port %d", port);
         ok(dlclose(library) == 0, "the library is unloaded");
         is_int(before, threads(), "no thread is left");
-        ok(!accepts(port), "nor a port");
+        ok(!listens_at(port), "nor a port");
         if (!tap_sanitized())
             ok(!dlopen(path, RTLD_NOW | RTLD_NOLOAD), "nor the library");
     }

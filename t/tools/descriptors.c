@@ -4,12 +4,15 @@
 
 #include "t/tap/tap.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,6 +52,20 @@ count_sockets(void)
     for (int fd = 0; fd < 1024; fd++)
         n += fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode);
     return n;
+}
+
+int
+listens_at(int port)
+{
+    for (int fd = 0; fd < 1024; fd++) {
+        struct sockaddr_in sin = {0};
+        socklen_t n = sizeof(sin), m = sizeof(int);
+        int accepts = 0;
+        if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &accepts, &m) == 0 && accepts &&
+            getsockname(fd, (struct sockaddr *)&sin, &n) == 0 && ntohs(sin.sin_port) == port)
+            return 1;
+    }
+    return 0;
 }
 
 void

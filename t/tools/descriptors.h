@@ -14,6 +14,12 @@ int count_descriptors(pid_t pid);
 /* How many of this process's are sockets. */
 int count_sockets(void);
 
+/*
+ * Whether a socket of this process accepts connections at that port. A connect would not tell: the port may be another
+ * program's by now, or the one that the system takes for the connect itself.
+ */
+int listens_at(int port);
+
 /* For a child: closes descriptors 0 to 2. Later: whether all are closed still; then 1 is opened again, so that the child's
  * checks are printed. */
 void close_low(void);

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ORDERED = 128 }; /* beside the op, in its byte */
+enum { ORDERED = 128, WIRE = 2, WIRES = 4 }; /* beside the op, and beside `fused`, in their bytes */
 
 static const char *const kind_names[HP_KINDS] = {
     [HP_ALLREDUCE] = "allreduce",
@@ -34,7 +34,7 @@ hp_call_put(uint8_t out[HP_CALL_BYTES], const hp_call *call)
     out[0] = call->kind;
     out[1] = call->dtype;
     out[2] = (uint8_t)(call->op | (call->ordered ? ORDERED : 0));
-    out[3] = call->fused;
+    out[3] = (uint8_t)(call->fused | call->wire * WIRE);
     hp_put32(out + 4, (uint32_t)call->root);
     hp_put64(out + 8, call->count);
 }
@@ -46,7 +46,8 @@ hp_call_get(hp_call *call, const uint8_t in[HP_CALL_BYTES])
     call->dtype = in[1];
     call->op = in[2] & (ORDERED - 1);
     call->ordered = in[2] >= ORDERED;
-    call->fused = in[3];
+    call->fused = in[3] % WIRE;
+    call->wire = in[3] / WIRE % WIRES;
     call->root = (int32_t)hp_get32(in + 4);
     call->count = hp_get64(in + 8);
     call->name = NULL;
@@ -56,7 +57,7 @@ int
 hp_call_equal(const hp_call *a, const hp_call *b)
 {
     return a->kind == b->kind && a->dtype == b->dtype && a->op == b->op && a->ordered == b->ordered &&
-           a->fused == b->fused && a->root == b->root && a->count == b->count;
+           a->wire == b->wire && a->fused == b->fused && a->root == b->root && a->count == b->count;
 }
 
 const char *
@@ -127,14 +128,15 @@ hp_call_print(const hp_call *call, char *out, size_t size)
 {
     const char *fused = call->fused ? "fused " : "";
     const char *towards = call->kind == HP_BROADCAST || call->kind == HP_SCATTER ? "from" : "to";
-    char op[32] = "", root[32] = "", name[HP_CALL_NAME_TEXT + 3];
+    char op[48] = "", root[32] = "", name[HP_CALL_NAME_TEXT + 3];
     print_name(call, name);
     if (call->kind == HP_BARRIER) {
         snprintf(out, size, "barrier%s", name);
         return out;
     }
     if (hp_kind_reduces(call->kind))
-        snprintf(op, sizeof(op), ", %s%s", hp_op_name((hoop_op)call->op), call->ordered ? " by rank" : "");
+        snprintf(op, sizeof(op), ", %s%s%s", hp_op_name((hoop_op)call->op), call->ordered ? " by rank" : "",
+                 call->wire == HOOP_WIRE_BFLOAT16 ? " as bfloat16" : "");
     if (call->fused && call->root != -1) /* no root, but the checksum of the tensors' sizes: see lib/group.c */
         snprintf(root, sizeof(root), ", tensor sizes %08" PRIx32, (uint32_t)call->root);
     else if (call->kind == HP_SEND || call->kind == HP_RECV)

@@ -35,7 +35,7 @@ typedef enum hoop_result {
     HOOP_ERR_PEER_LOST = 6,        /* a rank died or left */
     HOOP_IN_PROGRESS = 7,          /* not an error: the time of hoop_work_wait was up first */
     HOOP_ERR_TIMEOUT = 8,          /* no rank progressed for op_timeout_ms, or a wait was over its limit */
-    HOOP_ERR_MISMATCH = 32,        /* ranks called with different kind, count, dtype, op, root or order */
+    HOOP_ERR_MISMATCH = 32,        /* ranks called with different kind, count, dtype, op, root, order or wire */
     HOOP_ERR_ABORTED = 33,         /* some rank called hoop_comm_abort, or failed by itself */
     HOOP_ERR_RENDEZVOUS = 34,      /* the ranks could not join: missing or duplicate ranks, no server */
     HOOP_ERR_AUTH = 35,            /* the shared secret is missing, unreadable or wrong */
@@ -307,25 +307,24 @@ typedef enum hoop_order {
     HOOP_ORDER_AUTO = 1,    /* the fastest; the same on all ranks, and for the same call on the same communicator */
     HOOP_ORDER_RANK = 2     /* floats: rank 0's and rank 1's, then rank 2's and so on; at most 64 ranks */
 } hoop_order;
+/* In which type the elements of a sum or a mean of float32 travel: the setting "wire_dtype", hoop_env(7). */
+typedef enum hoop_wire { HOOP_WIRE_SETTING = 0, HOOP_WIRE_FLOAT32 = 1, HOOP_WIRE_BFLOAT16 = 2 } hoop_wire;
 
 /*
  * hoop_iallreduce with options for this call; NULL: none, as hoop_iallreduce. `size` is sizeof(hoop_call_options), set
  * by the program: the struct may grow. An option that is 0 is not set. All ranks must pass the same options. Bytes that
- * this version does not know must be 0, else the result is HOOP_ERR_UNSUPPORTED and nothing was started. An unknown order,
- * or a size below sizeof(size_t) or above 4096, is HOOP_ERR_INVALID_ARGUMENT.
+ * this version does not know must be 0, else the result is HOOP_ERR_UNSUPPORTED and nothing was started. An unknown order or
+ * wire, a wire for another reduction, or a size below sizeof(size_t) or above 4096, is HOOP_ERR_INVALID_ARGUMENT.
  */
 typedef struct hoop_call_options {
     size_t size;
     hoop_order order;
-    unsigned reserved; /* 0 */
+    hoop_wire wire;
 } hoop_call_options;
 hoop_result hoop_iallreduce_with(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op,
                                  hoop_comm *comm, const hoop_call_options *options, hoop_work **work);
 
-/*
- * Makes some progress (a few slices, about a millisecond), never blocks, never frees. *done = 1 when the operation has
- * ended; returns its error if it has one.
- */
+/* Makes some progress (about a millisecond), never blocks or frees. *done = 1: it has ended; returns its error, if any. */
 hoop_result hoop_work_test(hoop_work *work, int *done);
 
 /*
@@ -396,8 +395,7 @@ hoop_result hoop_work_free(hoop_work *work);
  * the message is on its way. A longer one, or one beyond the 1 MiB, is complete when its receive has taken it. So two
  * ranks that both send first and then receive wait for each other: put the two calls in a group, where all messages run
  * at once, or use the non-blocking form. Messages to oneself work in a group and in non-blocking form; a blocking
- * hoop_send to oneself of more than 64 KiB is HOOP_ERR_INVALID_ARGUMENT. Arrays may be in a GPU's memory, on either
- * side.
+ * hoop_send to oneself of more than 64 KiB is HOOP_ERR_INVALID_ARGUMENT. Arrays may be in a GPU's memory.
  *
  * A receive with peer HOOP_ANY_RANK takes the message with its tag that this rank has read first, from whatever rank. It
  * and receives from one rank get messages in the order in which they were called. It fails if any rank is lost, or when
@@ -555,6 +553,7 @@ typedef struct hoop_stats {
     int32_t in_rank_order;        /* now: 1: the collective that ended last has combined elements in rank order */
     char algorithm[16];           /* now: its algorithm, as in hoop_allreduce(3): "ring"; "": none has ended */
     uint64_t repairs;             /* connections to other ranks that broke and were made again */
+    uint64_t narrowed;            /* collectives that have ended well, and whose elements travelled narrower */
 } hoop_stats;
 
 /*

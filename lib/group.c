@@ -17,15 +17,18 @@
 #include <string.h>
 
 /* This thread's group. */
+enum { ALIKE = 2 * (HOOP_WIRE_BFLOAT16 + 1) }; /* in rank order or not, and the types on the wire */
+
 static _Thread_local struct {
     const hoop_comm *comm; /* NULL: none is open */
     hoop_result result;    /* first argument error inside, */
     hp_call call;          /* the call that it is of, */
     hoop_error error;
-    uint64_t small;                                     /* bytes of an allreduce that is fused with others like it */
-    hoop_work *messages;                                /* all messages of the group; NULL: there are none */
-    hoop_work *head, *tail;                             /* queued works, in the order of their first calls */
-    hoop_work *alike[2][HP_DTYPES][HP_OPS][HP_DEVICES]; /* the one that small allreduces of a type and operation join */
+    uint64_t small;         /* bytes of an allreduce that is fused with others like it */
+    hoop_work *messages;    /* all messages of the group; NULL: there are none */
+    hoop_work *head, *tail; /* queued works, in the order of their first calls */
+    hoop_work
+        *alike[ALIKE][HP_DTYPES][HP_OPS][HP_DEVICES]; /* the one that small allreduces of a type and operation join */
 } group;
 
 const hoop_comm *
@@ -49,7 +52,7 @@ alike(const hp_call *call, int device)
     if (call->kind != HP_ALLREDUCE || call->count * hp_dtype_size((hoop_dtype)call->dtype) > group.small)
         return NULL;
     unsigned dtype = hp_dtype_index((hoop_dtype)call->dtype), op = hp_op_index((hoop_op)call->op);
-    return &group.alike[call->ordered][dtype][op][device];
+    return &group.alike[2 * call->wire + call->ordered][dtype][op][device];
 }
 
 /* A tensor directly behind the last one, in both arrays, extends that segment. */

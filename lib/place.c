@@ -131,16 +131,17 @@ place_allpairs(const hp_plan *plan, const hp_step *step, const hp_place_options 
 {
     hp_placement p = {.forward = 1, .send = {HP_STAGE, step->stage_send}, .recv = {HP_STAGE, step->stage_recv}};
     int loads = (step->flags & HP_STEP_LOAD) != 0, copies = (step->flags & HP_STEP_COPY) != 0;
-    int sums = (step->flags & HP_STEP_REDUCE) != 0, passes = o->direct && plan->kind == HP_ALLREDUCE;
-    if (loads && o->direct)
+    int narrow = plan->wire_elem != plan->elem, direct = o->direct && !narrow; /* what is copied is converted, too */
+    int sums = (step->flags & HP_STEP_REDUCE) != 0, passes = direct && plan->kind == HP_ALLREDUCE;
+    if (loads && direct)
         p.send = in_at(step);
     else if (!loads && passes)
         p.send = out_at(step);
-    if (copies && !sums && o->direct)
+    if (copies && !sums && direct)
         p.recv = out_at(step);
-    if (copies && !sums && !o->direct)
+    if (copies && !sums && !direct)
         add(&p, copy(p.recv, out_at(step), step->recv_count));
-    if (loads && !o->direct)
+    if (loads && !direct)
         add(&p, copy(in_at(step), p.send, step->send_count));
     p.forward = p.tasks == 0 && !sums;
     p.held = sums;
@@ -154,6 +155,10 @@ place_allpairs(const hp_plan *plan, const hp_step *step, const hp_place_options 
                        .sums = plan->sums};
     if (copies)
         p.fold.dst[p.fold.destinations++] = (hp_spot){HP_RECVBUF, step->own.out};
+    if (narrow) { /* the own elements are rounded as all others are, so that the bits depend on the values alone */
+        p.fold.own = (hp_spot){HP_STAGE, step->stage_into};
+        add(&p, copy((hp_spot){HP_SENDBUF, step->own.in}, p.fold.own, step->own.count));
+    }
     if (!passes && (plan->kind == HP_ALLREDUCE || (plan->kind == HP_REDUCE && !copies)))
         p.fold.dst[p.fold.destinations++] = (hp_spot){HP_STAGE, step->stage_into};
     return p;

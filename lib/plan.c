@@ -104,6 +104,15 @@ fits_doubling(const hp_call *call, int size, const hp_plan_options *options)
     return call->count <= most / bytes;
 }
 
+/* Whether the elements travel in a narrower type. Where frames are short, time goes to other things than bytes. */
+static int
+is_narrow(const hp_call *call, int size, const hp_plan_options *options)
+{
+    uint64_t bytes = call->count * hp_dtype_size((hoop_dtype)call->dtype);
+    uint64_t ranks = call->kind == HP_REDUCE_SCATTER ? (uint64_t)size : 1;
+    return call->wire == HOOP_WIRE_BFLOAT16 && bytes > options->spread_bytes / ranks;
+}
+
 /* Three areas of a stage: the vector, what arrives to be reduced, what is gathered. */
 static int
 fits_halves(const hp_call *call, int size, const hp_plan_options *options)
@@ -127,7 +136,7 @@ pick_algorithm(const hp_call *call, int size, const hp_plan_options *options)
         return HP_ALG_SPREAD;
     if (fits_halves(call, size, options))
         return HP_ALG_HALVES;
-    if (call->ordered)
+    if (call->ordered || is_narrow(call, size, options))
         return HP_ALG_ALLPAIRS;
     switch ((hp_kind)call->kind) {
     case HP_BROADCAST: return HP_ALG_CHAIN_OUT;
@@ -210,11 +219,11 @@ cut_ring(hp_plan *plan, const hp_plan_options *options)
 static void
 cut_allpairs(hp_plan *plan, const hp_plan_options *options)
 {
-    uint64_t n = (uint64_t)plan->size, line = CACHE_LINE / plan->elem, parts = plan->block ? 1 : n, rooms = 6 * n - 4;
-    uint64_t most = (options->stage_bytes - CACHE_LINE) / (rooms * plan->elem + sum_bytes(plan->elem));
+    uint64_t n = (uint64_t)plan->size, elem = plan->wire_elem, line = CACHE_LINE / elem, parts = plan->block ? 1 : n;
+    uint64_t rooms = 6 * n - 4, most = (options->stage_bytes - CACHE_LINE) / (rooms * elem + sum_bytes(elem));
     int gathers = plan->kind == HP_ALLREDUCE || plan->kind == HP_REDUCE;
-    if (most > options->slice_bytes / plan->elem)
-        most = options->slice_bytes / plan->elem;
+    if (most > options->slice_bytes / elem)
+        most = options->slice_bytes / elem;
     if (most > line)
         most = most / line * line;
     plan->grain = most >= line && ceil_div(plan->count, parts) >= 16 * line ? (uint32_t)line : 1;
@@ -290,7 +299,11 @@ hp_plan_make(hp_plan *plan, const hp_call *call, const hp_block *blocks, const i
     *plan = (hp_plan){.algorithm = pick_algorithm(call, size, options), .kind = (hp_kind)call->kind, .size = size};
     plan->root = hp_kind_is_rooted(plan->kind) ? position_of(call->root, order) : -1;
     plan->elem = (uint32_t)hp_dtype_size((hoop_dtype)call->dtype);
-    plan->ordered = call->ordered;
+    plan->wire = (hoop_dtype)call->dtype;
+    if (plan->algorithm == HP_ALG_ALLPAIRS && is_narrow(call, size, options))
+        plan->wire = HOOP_BFLOAT16;
+    plan->wire_elem = (uint32_t)hp_dtype_size(plan->wire);
+    plan->ordered = call->ordered || plan->wire_elem != plan->elem;
     plan->normalize = size == 1 && hp_kind_reduces(plan->kind) && call->dtype == HOOP_BOOL;
     plan->grain = 1;
     plan->channel = channel;

@@ -39,9 +39,11 @@ typedef struct hp_plan_options {
 typedef struct hp_plan {
     hp_algorithm algorithm;
     hp_kind kind;
-    int size;               /* n, ranks */
-    int root;               /* its position on the ring, -1 where none applies */
-    uint32_t elem;          /* bytes of an element */
+    int size;        /* n, ranks */
+    int root;        /* its position on the ring, -1 where none applies */
+    uint32_t elem;   /* bytes of an element */
+    hoop_dtype wire; /* the type on the wire and in the stage, and its bytes: mostly the array's own */
+    uint32_t wire_elem;
     uint32_t grain;         /* elements; cuts fall on multiples of it, so that slices start on cache lines */
     uint64_t block;         /* elements from one rank's block to the next in the user's array; 0: not blocked */
     const hp_block *blocks; /* by rank, where their counts differ; else NULL. `block` is the largest then, rounded up */

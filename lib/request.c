@@ -175,7 +175,7 @@ check_options(const hp_request *r, hoop_error *error)
         return HOOP_SUCCESS;
     if (r->options->size < sizeof(r->options->size) || r->options->size > OPTIONS_MOST)
         return refuse(error, "options->size must be sizeof(hoop_call_options)");
-    for (size_t i = offsetof(hoop_call_options, reserved); i < r->options->size; i++)
+    for (size_t i = sizeof(hoop_call_options); i < r->options->size; i++)
         if (bytes[i])
             return hp_err_set(error, HOOP_ERR_UNSUPPORTED,
                               "byte %zu of the options is not 0, but this version (%s) knows no such option", i,
@@ -203,6 +203,37 @@ check_order(hp_request *r, int size, hoop_error *error)
                       HP_ORDERED_MOST, size);
 }
 
+/*
+ * Sums and means of float32. The setting leaves all else as it is; an option that asks for what cannot be is an error. Who
+ * owns a part has room for the parts of so many ranks.
+ */
+static hoop_result
+check_wire(hp_request *r, int size, hoop_error *error)
+{
+    hoop_wire wire = HOOP_WIRE_SETTING;
+    int fits =
+        (r->call.kind == HP_ALLREDUCE || r->call.kind == HP_REDUCE_SCATTER || r->call.kind == HP_REDUCE_SCATTERV) &&
+        r->call.dtype == HOOP_FLOAT32 && (r->call.op == HOOP_SUM || r->call.op == HOOP_AVG);
+    if (r->options && r->options->size >= offsetof(hoop_call_options, wire) + sizeof(wire))
+        wire = r->options->wire;
+    if ((unsigned)wire > HOOP_WIRE_BFLOAT16)
+        return refuse(error, "unknown options->wire; see hoop_wire in hoop.h");
+    if (wire > HOOP_WIRE_FLOAT32 && !fits)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "options->wire is for sums and means of float32, and this is a %s of %s",
+                          hp_op_name((hoop_op)r->call.op), hp_dtype_name((hoop_dtype)r->call.dtype));
+    if (wire == HOOP_WIRE_SETTING)
+        wire = r->wire;
+    r->call.wire = wire > HOOP_WIRE_FLOAT32 && fits && size > 1 ? (uint8_t)wire : 0;
+    if (!r->call.wire || size <= HP_ORDERED_MOST)
+        return HOOP_SUCCESS;
+    return hp_err_set(
+        error, HOOP_ERR_UNSUPPORTED,
+        "a narrower type on the wire (setting wire_dtype) is for at most %d ranks, and the communicator has "
+        "%d",
+        HP_ORDERED_MOST, size);
+}
+
 static hoop_result
 check(hp_request *r, int rank, int size, hoop_error *error)
 {
@@ -212,6 +243,8 @@ check(hp_request *r, int rank, int size, hoop_error *error)
         result = check_options(r, error);
     if (result == HOOP_SUCCESS)
         result = check_order(r, size, error);
+    if (result == HOOP_SUCCESS)
+        result = check_wire(r, size, error);
     if (result == HOOP_SUCCESS && hp_kind_has_counts(r->call.kind))
         result = check_counts(r, elem, rank, size, error);
     if (result != HOOP_SUCCESS)

@@ -29,10 +29,10 @@ uint8_t *
 hp_slot_address(hp_channel *channel, hp_slot *slot, hp_spot spot, uint64_t *run)
 {
     hoop_work *work = slot->work;
-    size_t elem = work->plan[channel->o.index].elem;
+    const hp_plan *plan = &work->plan[channel->o.index];
     switch (spot.where) {
-    case HP_SLOT: return memory(channel, slot) + spot.at * elem;
-    case HP_STAGE: return work->stage[channel->o.index] + spot.at * elem;
+    case HP_SLOT: return memory(channel, slot) + spot.at * plan->elem;
+    case HP_STAGE: return work->stage[channel->o.index] + spot.at * plan->wire_elem;
     case HP_SENDBUF: return hp_work_at(work, HP_SIDE_SEND, spot.at, run);
     case HP_RECVBUF: return hp_work_at(work, HP_SIDE_RECV, spot.at, run);
     default: return NULL;
@@ -69,15 +69,26 @@ is_mean(const hoop_work *work)
     return work->call.op == HOOP_AVG && hp_narrow_index((hoop_dtype)work->call.dtype) >= 0;
 }
 
+static hp_operand
+operand_at(hp_channel *channel, hp_slot *slot, hp_spot spot, uint64_t at, uint64_t *count)
+{
+    uint64_t run = UINT64_MAX;
+    spot.at += at;
+    hp_operand operand = {.ptr = hp_slot_address(channel, slot, spot, &run), .wire = spot.where == HP_STAGE};
+    *count = least(*count, run);
+    return operand;
+}
+
 /* A task becomes one command, or one for each piece of a fused group's tensors that it covers. */
 static void
 run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
 {
     const hoop_work *work = slot->work;
-    hoop_dtype dtype = (hoop_dtype)work->call.dtype;
+    const hp_plan *plan = &work->plan[channel->o.index];
     /* the only rank's bools are combined with themselves: x or x, whatever the call's operation is */
-    hoop_op op = work->plan[channel->o.index].normalize ? HOOP_MAX : (hoop_op)work->call.op;
-    hp_command command = {.elem = dtype, .wire = dtype, .op = op, .exchange = task->exchange};
+    hoop_op op = plan->normalize ? HOOP_MAX : (hoop_op)work->call.op;
+    hp_command command = {
+        .elem = (hoop_dtype)work->call.dtype, .wire = plan->wire, .op = op, .exchange = task->exchange};
     command.sources = task->sources;
     command.destinations = task->destinations;
     if (is_mean(work) && task->sources == 2)
@@ -85,26 +96,14 @@ run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
     else if (task->divide && command.op == HOOP_AVG)
         command.divisor = (uint32_t)channel->o.size;
     for (uint64_t at = 0; at < task->count && !slot->failed; at += command.count) {
-        uint64_t run = UINT64_MAX, count = task->count - at;
-        for (int i = 0; i < task->sources; i++, count = least(count, run))
-            command.src[i].ptr =
-                hp_slot_address(channel, slot, (hp_spot){task->src[i].where, task->src[i].at + at}, &run);
-        for (int i = 0; i < task->destinations; i++, count = least(count, run))
-            command.dst[i].ptr =
-                hp_slot_address(channel, slot, (hp_spot){task->dst[i].where, task->dst[i].at + at}, &run);
+        uint64_t count = task->count - at;
+        for (int i = 0; i < task->sources; i++)
+            command.src[i] = operand_at(channel, slot, task->src[i], at, &count);
+        for (int i = 0; i < task->destinations; i++)
+            command.dst[i] = operand_at(channel, slot, task->dst[i], at, &count);
         command.count = (size_t)count;
         submit(channel, slot, &command);
     }
-}
-
-static hp_operand
-operand_at(hp_channel *channel, hp_slot *slot, hp_spot spot, uint64_t at, uint64_t *count)
-{
-    uint64_t run = UINT64_MAX;
-    spot.at += at;
-    hp_operand operand = {.ptr = hp_slot_address(channel, slot, spot, &run)};
-    *count = least(*count, run);
-    return operand;
 }
 
 /*
@@ -122,9 +121,7 @@ vector(hp_channel *channel, hp_slot *slot, const hp_fold *f, int q, uint64_t at,
     if (distance == 0)
         return own;
     hp_spot spot = {HP_STAGE, f->vectors + (uint64_t)distance * f->stride};
-    hp_operand operand = operand_at(channel, slot, spot, at, &run);
-    operand.wire = own.wire;
-    return operand;
+    return operand_at(channel, slot, spot, at, &run);
 }
 
 /*
@@ -135,17 +132,19 @@ static void
 fold(hp_channel *channel, hp_slot *slot, const hp_fold *f)
 {
     const hoop_work *work = slot->work;
-    hoop_dtype dtype = (hoop_dtype)work->call.dtype;
+    hoop_dtype dtype = (hoop_dtype)work->call.dtype, wire = work->plan[channel->o.index].wire;
     int n = channel->o.size, widens = f->ordered && hp_narrow_index(dtype) >= 0, weighs = !f->ordered && is_mean(work);
     for (uint64_t at = 0, count; at < f->count && !slot->failed; at += count) {
-        hp_command command = {.elem = widens ? HOOP_FLOAT32 : dtype, .wire = dtype, .op = (hoop_op)work->call.op};
+        hp_command command = {.elem = widens ? HOOP_FLOAT32 : dtype, .wire = wire, .op = (hoop_op)work->call.op};
         hp_operand dst[2] = {{0}}, sum, own;
         count = least(f->count - at, work->device == 0 ? FOLD_PIECE : UINT64_MAX);
         for (int k = 0; k < f->destinations; k++)
             dst[k] = operand_at(channel, slot, f->dst[k], at, &count);
         own = operand_at(channel, slot, f->own, at, &count);
         sum = f->ordered ? operand_at(channel, slot, (hp_spot){HP_STAGE, f->sums}, 0, &count) : dst[0];
-        dst[0].wire = dst[1].wire = own.wire = widens;
+        sum.wire = 0;
+        if (widens)
+            dst[0].wire = dst[1].wire = own.wire = 1;
         command.count = (size_t)count;
         command.sources = 2;
         for (int q = 1; q < n && !slot->failed; q++) {

@@ -53,6 +53,8 @@ takes_part(const perf_pattern *p, int rank, size_t index, uint64_t limit, uint64
     return ((uint64_t)rank + mix(p->seed, index)) % stride == 0;
 }
 
+enum { BRIEF_BITS = 8 }; /* of bfloat16 */
+
 /* The largest number up to which the type has all whole numbers. */
 static uint64_t
 exact_up_to(const perf_type *type)
@@ -66,7 +68,7 @@ exact_up_to(const perf_type *type)
 static int64_t
 modest(const perf_pattern *p, int rank, size_t index)
 {
-    uint64_t shares, most = exact_up_to(p->type), bits = noise(p, rank, index);
+    uint64_t shares, most = p->brief ? UINT64_C(1) << BRIEF_BITS : exact_up_to(p->type), bits = noise(p, rank, index);
     if (!takes_part(p, rank, index, most / LEAST_CHOICE, &shares))
         return 0;
     int64_t value = (int64_t)(1 + (bits >> 1) % (most / shares));
@@ -168,6 +170,15 @@ perf_pattern_send(const perf_pattern *p, int rank, void *table, size_t entries)
             perf_put_integer(p->type, out, integer_value(p, rank, i));
 }
 
+/* Rounded to so many bits, to the nearest; a tie to the even one. Of normal numbers. */
+static double
+brief(float value)
+{
+    int exponent;
+    double fraction = frexp((double)value, &exponent);
+    return ldexp(nearbyint(ldexp(fraction, BRIEF_BITS)), exponent - BRIEF_BITS);
+}
+
 static double
 reduced_float(const perf_pattern *p, size_t index)
 {
@@ -183,7 +194,10 @@ reduced_float(const perf_pattern *p, size_t index)
     }
     if (p->op != HOOP_AVG)
         return all;
-    return p->type->dtype == HOOP_FLOAT64 ? all / p->ranks : (double)((float)all / (float)p->ranks);
+    if (p->type->dtype == HOOP_FLOAT64)
+        return all / p->ranks;
+    float mean = (float)all / (float)p->ranks;
+    return p->rounded ? brief(mean) : (double)mean;
 }
 
 static uint64_t

@@ -23,7 +23,7 @@ typedef struct reader {
 } reader;
 
 enum { WORDS_SIZE = 200 };
-enum { OPT_COLL = 256, OPT_STATS, OPT_CSV, OPT_VERSION, OPT_COMPLETE };
+enum { OPT_COLL = 256, OPT_STATS, OPT_CSV, OPT_WIRE, OPT_VERSION, OPT_COMPLETE };
 
 #define FOREIGN_FLAGS "t:m:p:C:T:R:O:G:y:N:S:" /* flags of nccl-tests without a meaning here */
 
@@ -47,6 +47,7 @@ static const struct option long_options[] = {
     {"coll", required_argument, NULL, OPT_COLL},
     {"stats", no_argument, NULL, OPT_STATS},
     {"csv", required_argument, NULL, OPT_CSV},
+    {"wire", required_argument, NULL, OPT_WIRE},
     {"version", no_argument, NULL, OPT_VERSION},
     {"complete-options", no_argument, NULL, OPT_COMPLETE},
     {"nthreads", required_argument, NULL, 't'},
@@ -80,6 +81,7 @@ perf_options_help(void)
            "  -d, --datatype TYPE    [u]int8, 16, 32, 64, bool, half, float, double, bfloat16,\n"
            "                         f8e4m3, f8e5m2, or all (float)\n"
            "  -o, --op OP            sum, prod, max, min, avg, band, bor, bxor, or all (sum)\n"
+           "      --wire TYPE        type in which sums of float travel: float32 or bfloat16 (HOOP_WIRE_DTYPE)\n"
            "  -r, --root RANK        root of collectives that have one, or all (0)\n"
            "  -a, --average N        time to show: 0 rank 0, 1 mean, 2 fastest rank, 3 slowest rank (3)\n"
            "  -z, --blocking N       barrier after each run, 1: timed, 3: not timed; 0, 2: none (0)\n"
@@ -139,6 +141,7 @@ perf_options_list(void)
                                   {'o', "choice", choice('o', PERF_OPS, ops)},
                                   {'J', "file", "FILE"},
                                   {OPT_CSV, "file", "FILE"},
+                                  {OPT_WIRE, "choice", "float32|bfloat16"},
                                   {OPT_COMPLETE, "hidden", ""}};
     enum { OWN = sizeof(own) / sizeof(own[0]), FOREIGN = sizeof(foreign) / sizeof(foreign[0]) };
     hp_option_kind kinds[OWN + FOREIGN + 1] = {0};
@@ -227,6 +230,11 @@ take(reader *r, int option, const char *text)
     case OPT_COLL: o->coll = named(r, "collective", text, perf_coll_named); break;
     case OPT_STATS: o->stats = 1; break;
     case OPT_CSV: o->csv = text; break;
+    case OPT_WIRE:
+        o->wire = text;
+        if (strcmp(text, "float32") != 0 && strcmp(text, "bfloat16") != 0)
+            complain(r, "--wire takes float32 or bfloat16, not \"%s\"", text);
+        break;
     case 'f': o->step_factor = (size_t)number(r, "-f", text, 1, 1 << 20); break;
     case 'b':
         o->min_bytes = bytes(r, "-b", text);

@@ -18,6 +18,7 @@ typedef struct perf_options {
     int average, blocking, gpus;
     int stats;
     const char *json, *csv; /* NULL: none */
+    const char *wire;       /* the setting wire_dtype; NULL: as it is */
     int plain;              /* 1: started without any option */
 } perf_options;
 

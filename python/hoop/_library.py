@@ -65,6 +65,7 @@ DTYPES = {
 
 OPS = {"sum": 0, "prod": 1, "max": 2, "min": 3, "avg": 4, "band": 64, "bor": 65, "bxor": 66}
 ORDERS = {"auto": 1, "rank": 2}
+WIRES = {"float32": 1, "bfloat16": 2}
 
 SECRET_TEXT = 65
 SERVER_TEXT = 72
@@ -117,13 +118,14 @@ class Stats(ctypes.Structure):
         ("in_rank_order", c_int32),
         ("algorithm", c_char * 16),
         ("repairs", c_uint64),
+        ("narrowed", c_uint64),
     ]
 
 
 class CallOptions(ctypes.Structure):
     """hoop_call_options."""
 
-    _fields_ = [("size", c_size_t), ("order", c_int), ("reserved", c_uint)]
+    _fields_ = [("size", c_size_t), ("order", c_int), ("wire", c_int)]
 
 
 class Signal(ctypes.Structure):

@@ -7,7 +7,7 @@ The library cannot know how long an array of Python is, so its length is compare
 from operator import index
 from typing import Any, Optional
 
-from ._library import OPS, ORDERS
+from ._library import OPS, ORDERS, WIRES
 from .arrays import View, name_of, numbers, placed, view
 
 # What the C function gets before the communicator; the arrays to keep; the caller's result; a stream, or None. A plain
@@ -29,6 +29,14 @@ def order(name: str) -> int:
     number = ORDERS.get(name) if isinstance(name, str) else None
     if number is None:
         raise ValueError(f"order={name!r}: hoop has {', '.join(ORDERS)}")
+    return number
+
+
+def wire(name: str) -> int:
+    """A hoop_wire."""
+    number = WIRES.get(name) if isinstance(name, str) else None
+    if number is None:
+        raise ValueError(f"wire_dtype={name!r}: hoop has {', '.join(WIRES)}")
     return number
 
 

@@ -257,16 +257,20 @@ class Comm:
         *,
         dtype: Optional[str] = None,
         order: Optional[str] = None,
+        wire_dtype: Optional[str] = None,
     ) -> Work:
         """allreduce() that does not wait.
 
-        order: in which order the elements of the ranks are combined: "auto" or "rank", see hoop_allreduce(3); None: as
-        the setting "order" says. The same on all ranks.
+        order: in which order the elements of the ranks are combined: "auto" or "rank"; wire_dtype: the type in which
+        those of a long sum or mean of float32 travel, "float32" or "bfloat16"; see hoop_allreduce(3). None: as the
+        setting of that name says. The same on all ranks.
         """
         call = calls.allreduce(x, op, out, dtype)
-        if order is None:
+        if order is None and wire_dtype is None:
             return self._start(_ALLREDUCE, call)
-        options = CallOptions(ctypes.sizeof(CallOptions), calls.order(order), 0)
+        options = CallOptions(ctypes.sizeof(CallOptions))
+        options.order = 0 if order is None else calls.order(order)
+        options.wire = 0 if wire_dtype is None else calls.wire(wire_dtype)
 
         def start(*arguments: Any) -> int:
             return int(lib.hoop_iallreduce_with(*arguments[:-1], byref(options), arguments[-1]))

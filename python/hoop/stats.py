@@ -42,6 +42,7 @@ class Stats:
     in_rank_order: bool
     algorithm: str
     repairs: int
+    narrowed: int
 
 
 def stats_of(struct: _Struct) -> Stats:

@@ -46,6 +46,7 @@ C_TYPES = {
     "hoop_dtype": ctypes.c_int,
     "hoop_op": ctypes.c_int,
     "hoop_order": ctypes.c_int,
+    "hoop_wire": ctypes.c_int,
     "unsigned": ctypes.c_uint,
     "void": None,
     "void*": ctypes.c_void_p,
@@ -79,6 +80,8 @@ class Library(unittest.TestCase):
         self.assertEqual(enum("hoop_dtype"), {f"HOOP_{name.upper()}": n for name, n in _library.DTYPES.items()})
         orders = {f"HOOP_ORDER_{name.upper()}": n for name, n in _library.ORDERS.items()}
         self.assertEqual(enum("hoop_order"), orders | {"HOOP_ORDER_SETTING": 0})
+        wires = {f"HOOP_WIRE_{name.upper()}": n for name, n in _library.WIRES.items()}
+        self.assertEqual(enum("hoop_wire"), wires | {"HOOP_WIRE_SETTING": 0})
         self.assertEqual(enum("hoop_op"), {f"HOOP_{name.upper()}": n for name, n in _library.OPS.items()})
         for name in "SECRET_TEXT", "SERVER_TEXT", "ADDRESS_TEXT":
             self.assertIn(f"HOOP_{name} = {getattr(_library, name)} ", HEADER)

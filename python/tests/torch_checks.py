@@ -350,6 +350,24 @@ def check_order():
     raises(ValueError, "order='size': hoop has auto, rank", lambda: hoop.torch.Options(order="size"))
 
 
+def check_wire():
+    """A group whose elements travel as bfloat16: each is rounded, and the sum in float32 once more."""
+    if os.environ.get("BACKEND", "hoop") != "hoop":
+        return
+    import hoop.torch
+
+    group = dist.new_group(pg_options=hoop.torch.Options(wire_dtype="bfloat16"))
+    every = torch.randn(ranks(), 300001, generator=torch.Generator().manual_seed(6))
+    want = every[0].bfloat16().float()
+    for r in range(1, ranks()):
+        want = want + every[r].bfloat16().float()
+    x = every[me()].clone()
+    dist.all_reduce(x, group=group)
+    same(x, want.bfloat16().float() if ranks() > 1 else every[0], "all_reduce as bfloat16")
+    dist.destroy_process_group(group)
+    raises(ValueError, "wire_dtype='half': hoop has float32, bf", lambda: hoop.torch.Options(wire_dtype="half"))
+
+
 def check_split_group():
     if not hasattr(dist.distributed_c10d.Backend, "_ensure_backend_registered"):
         return  # a ProcessGroup in Python cannot be split

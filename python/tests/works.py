@@ -54,6 +54,17 @@ class Works(unittest.TestCase):
         self.assertIn(comm.stats().algorithm, ("local", "doubling", "spread"))
         self.assertRaisesRegex(ValueError, "order='size': hoop has auto, rank", comm.iallreduce, x, order="size")
 
+    def test_wire(self):
+        """Each element is rounded to 8 bits before it travels: 257 becomes 256. The setting does not do that here."""
+        for wire, one in (("bfloat16", 256), ("float32", 257), (None, 257)):
+            x, before = array.array("f", [257]) * 300000, comm.stats().narrowed
+            comm.iallreduce(x, wire_dtype=wire).wait()
+            self.assertEqual({(one if SIZE > 1 else 257) * SIZE}, set(x))
+            self.assertEqual(wire == "bfloat16" and SIZE > 1, comm.stats().narrowed - before)
+        self.assertRaisesRegex(ValueError, "wire_dtype='half': hoop has float32, bf", comm.iallreduce, x, wire_dtype="half")
+        whole = array.array("i", [1])
+        self.assertRaisesRegex(hoop.HoopError, "means of float32", comm.iallreduce, whole, wire_dtype="bfloat16")
+
     def test_limits(self):
         with Late():
             work = comm.iallreduce(mine())

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static const hp_call sample = {HP_REDUCE, HOOP_BFLOAT16, HOOP_MAX, 1, 0x01020304, UINT64_C(0x1122334455667788), NULL,
+static const hp_call sample = {HP_REDUCE, HOOP_BFLOAT16, HOOP_MAX, 1, 0x01020304, UINT64_C(0x1122334455667788), NULL, 0,
                                0};
 
 static void
@@ -27,6 +27,9 @@ check_bytes(void)
     hp_call_put(bytes, &back);
     hp_call_get(&back, bytes);
     is_int(-1, back.root, "root -1 survives");
+    back.wire = HOOP_WIRE_BFLOAT16;
+    ok(!hp_call_equal(&sample, &back), "a type on the wire makes another call");
+    back.wire = 0;
     back.ordered = 1;
     ok(!hp_call_equal(&sample, &back), "rank order makes another call");
     hp_call_put(bytes, &back);
@@ -62,28 +65,30 @@ check_words(void)
         hp_call call;
         const char *words;
     } cases[] = {
-        {{HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 0, -1, 100, NULL, 0}, "allreduce of 100 x float32, sum"},
-        {{HP_ALLREDUCE, HOOP_FLOAT16, HOOP_AVG, 1, -1, 9, NULL, 0}, "fused allreduce of 9 x float16, avg"},
-        {{HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 1, 77, 9, NULL, 0},
+        {{HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 0, -1, 100, NULL, 0, 0}, "allreduce of 100 x float32, sum"},
+        {{HP_ALLREDUCE, HOOP_FLOAT16, HOOP_AVG, 1, -1, 9, NULL, 0, 0}, "fused allreduce of 9 x float16, avg"},
+        {{HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 1, 77, 9, NULL, 0, 0},
          "fused allreduce of 9 x float32, sum, tensor sizes 0000004d"},
-        {{HP_ALLREDUCE, HOOP_BFLOAT16, HOOP_AVG, 0, -1, 9, NULL, 1}, "allreduce of 9 x bfloat16, avg by rank"},
-        {{HP_REDUCE_SCATTER, HOOP_INT64, HOOP_PROD, 0, -1, 1, NULL, 0}, "reduce_scatter of 1 x int64, prod"},
-        {{HP_ALLGATHER, HOOP_UINT8, HOOP_SUM, 0, -1, 0, NULL, 0}, "allgather of 0 x uint8"},
-        {{HP_BROADCAST, HOOP_INT8, HOOP_SUM, 0, 2, 7, NULL, 0}, "broadcast of 7 x int8 from root 2"},
-        {{HP_REDUCE, HOOP_FLOAT64, HOOP_MIN, 0, 0, 7, NULL, 0}, "reduce of 7 x float64, min, to root 0"},
-        {{HP_GATHER, HOOP_INT8, HOOP_SUM, 0, 65535, 7, NULL, 0}, "gather of 7 x int8 to root 65535"},
-        {{HP_SCATTER, HOOP_INT8, HOOP_SUM, 0, 1, UINT64_MAX, NULL, 0},
+        {{HP_ALLREDUCE, HOOP_BFLOAT16, HOOP_AVG, 0, -1, 9, NULL, 1, 0}, "allreduce of 9 x bfloat16, avg by rank"},
+        {{HP_ALLREDUCE, HOOP_FLOAT32, HOOP_AVG, 0, -1, 9, NULL, 1, HOOP_WIRE_BFLOAT16},
+         "allreduce of 9 x float32, avg by rank as bfloat16"},
+        {{HP_REDUCE_SCATTER, HOOP_INT64, HOOP_PROD, 0, -1, 1, NULL, 0, 0}, "reduce_scatter of 1 x int64, prod"},
+        {{HP_ALLGATHER, HOOP_UINT8, HOOP_SUM, 0, -1, 0, NULL, 0, 0}, "allgather of 0 x uint8"},
+        {{HP_BROADCAST, HOOP_INT8, HOOP_SUM, 0, 2, 7, NULL, 0, 0}, "broadcast of 7 x int8 from root 2"},
+        {{HP_REDUCE, HOOP_FLOAT64, HOOP_MIN, 0, 0, 7, NULL, 0, 0}, "reduce of 7 x float64, min, to root 0"},
+        {{HP_GATHER, HOOP_INT8, HOOP_SUM, 0, 65535, 7, NULL, 0, 0}, "gather of 7 x int8 to root 65535"},
+        {{HP_SCATTER, HOOP_INT8, HOOP_SUM, 0, 1, UINT64_MAX, NULL, 0, 0},
          "scatter of 18446744073709551615 x int8 from root 1"},
-        {{HP_ALLTOALL, HOOP_FLOAT8E4M3, HOOP_SUM, 0, -1, 3, NULL, 0}, "alltoall of 3 x float8e4m3"},
-        {{HP_ALLREDUCE, HOOP_INT16, HOOP_BXOR, 0, -1, 4, NULL, 0}, "allreduce of 4 x int16, bxor"},
-        {{HP_REDUCE, HOOP_BOOL, HOOP_BAND, 0, 1, 4, NULL, 0}, "reduce of 4 x bool, band, to root 1"},
-        {{HP_BARRIER, HOOP_UINT8, HOOP_SUM, 0, -1, 0, NULL, 0}, "barrier"},
-        {{HP_SEND, HOOP_INT8, HOOP_SUM, 0, 3, 5, NULL, 0}, "send of 5 x int8 (tag 3)"},
-        {{HP_RECV, HOOP_INT8, HOOP_SUM, 0, 0, 0, NULL, 0}, "recv of 0 x int8 (tag 0)"},
-        {{HP_ALLTOALLV, HOOP_INT8, HOOP_SUM, 0, 7, 5, NULL, 0}, "alltoallv of 5 x int8"},
-        {{HP_ALLGATHERV, HOOP_INT8, HOOP_SUM, 0, -1, 7, NULL, 0}, "allgatherv of 7 x int8"},
-        {{HP_REDUCE_SCATTERV, HOOP_INT8, HOOP_MAX, 0, 77, 7, NULL, 0}, "reduce_scatterv of 7 x int8, max"},
-        {{77, 78, 79, 0, -1, 3, NULL, 0}, "unknown operation of 3 x unknown type"},
+        {{HP_ALLTOALL, HOOP_FLOAT8E4M3, HOOP_SUM, 0, -1, 3, NULL, 0, 0}, "alltoall of 3 x float8e4m3"},
+        {{HP_ALLREDUCE, HOOP_INT16, HOOP_BXOR, 0, -1, 4, NULL, 0, 0}, "allreduce of 4 x int16, bxor"},
+        {{HP_REDUCE, HOOP_BOOL, HOOP_BAND, 0, 1, 4, NULL, 0, 0}, "reduce of 4 x bool, band, to root 1"},
+        {{HP_BARRIER, HOOP_UINT8, HOOP_SUM, 0, -1, 0, NULL, 0, 0}, "barrier"},
+        {{HP_SEND, HOOP_INT8, HOOP_SUM, 0, 3, 5, NULL, 0, 0}, "send of 5 x int8 (tag 3)"},
+        {{HP_RECV, HOOP_INT8, HOOP_SUM, 0, 0, 0, NULL, 0, 0}, "recv of 0 x int8 (tag 0)"},
+        {{HP_ALLTOALLV, HOOP_INT8, HOOP_SUM, 0, 7, 5, NULL, 0, 0}, "alltoallv of 5 x int8"},
+        {{HP_ALLGATHERV, HOOP_INT8, HOOP_SUM, 0, -1, 7, NULL, 0, 0}, "allgatherv of 7 x int8"},
+        {{HP_REDUCE_SCATTERV, HOOP_INT8, HOOP_MAX, 0, 77, 7, NULL, 0, 0}, "reduce_scatterv of 7 x int8, max"},
+        {{77, 78, 79, 0, -1, 3, NULL, 0, 0}, "unknown operation of 3 x unknown type"},
     };
     char out[160];
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)

@@ -101,6 +101,23 @@ means(cuda_rank *r)
     return bad;
 }
 
+/* Sums and means of float32 that travel as bfloat16: the GPU rounds as the host does. */
+static int
+as_bfloat16(int number, int size, void *arg)
+{
+    static const size_t counts[] = {1, 7, 1000, 50021};
+    cuda_rank r;
+    int bad = cuda_rank_enter(&r, number, size);
+    (void)arg;
+    for (size_t i = 0; i < 4 * 8 && !bad; i++)
+        bad = compare(&r, i % 2 ? REDUCE_SCATTER : ALLREDUCE, counts[i / 8], HOOP_FLOAT32,
+                      i / 2 % 2 ? HOOP_AVG : HOOP_SUM, (int)(i / 4 % 2) + (int)(i % 2));
+    hoop_stats stats = {.size = sizeof(stats)};
+    if (!bad && (hoop_comm_stats(r.comm, &stats) || stats.narrowed != 4 * 8 * 2))
+        bad = cuda_rank_complain("not as bfloat16");
+    return cuda_rank_leave(&r) || bad;
+}
+
 /* The types' operations in turn. */
 static hoop_op
 op_for(hoop_dtype dtype, int turn)
@@ -320,6 +337,11 @@ main(int argc, char **argv)
     setenv("HOOP_ORDER", "rank", 1);
     cuda_rank_party(&p, 3, collectives, "... also in rank order");
     unsetenv("HOOP_ORDER");
+    setenv("HOOP_WIRE_DTYPE", "bfloat16", 1);
+    setenv("HOOP_SPREAD_BYTES", "0", 1);
+    cuda_rank_party(&p, 3, as_bfloat16, "... also as bfloat16 on the wire");
+    unsetenv("HOOP_SPREAD_BYTES");
+    unsetenv("HOOP_WIRE_DTYPE");
     test_narrow(&p);
     cuda_rank_party(&p, 3, first_use, "the GPU's first use does not wait for ever behind an operation under way");
     if (!getenv("HOOP_TEST_CUDA"))

@@ -28,6 +28,9 @@ call_of(int kind, int size, uint64_t count)
         call.op = (uint8_t)(hp_op_applies(op, (hoop_dtype)call.dtype) ? op : HOOP_MIN);
     }
     call.ordered = hp_kind_reduces(kind) && call.dtype == HOOP_FLOAT32 && tap_pick(2);
+    if (hp_kind_reduces(kind) && kind != HP_REDUCE && call.dtype == HOOP_FLOAT32 &&
+        (call.op == HOOP_SUM || call.op == HOOP_AVG) && tap_pick(2))
+        call.wire = HOOP_WIRE_BFLOAT16;
     if (has_root(kind))
         call.root = (int32_t)tap_pick((uint64_t)size);
     if (hp_kind_has_counts(kind))
@@ -121,7 +124,7 @@ test_window_up_to_s(void)
                 o.spread_bytes = o.halves_bytes = 0;
                 o.slice_bytes = 64;
                 hp_call call = call_of(HP_ALLREDUCE, size, 0);
-                call.ordered = 0; /* that has a window of its own */
+                call.ordered = call.wire = 0; /* these have a window of their own */
                 call.count = o.slice_bytes / hp_dtype_size((hoop_dtype)call.dtype) * (uint64_t)size * slices;
                 add(&o, call);
                 locks &= ends(&o, SIM_LOCKED);
@@ -247,6 +250,7 @@ mean_of(hoop_dtype dtype, int size, int k)
     o.halves_bytes = k % 6 == 1 ? 1 << 16 : 0;
     add(&o, call_of(kind, size, counts[tap_pick(size < 16 ? 10 : 8)]));
     o.call[0].dtype = (uint8_t)dtype;
+    o.call[0].wire = 0;
     o.call[0].op = HOOP_AVG;
     o.call[0].fused = kind == HP_ALLREDUCE && k % 2;
     return o;

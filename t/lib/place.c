@@ -178,6 +178,29 @@ test_ordered(void)
     }
 }
 
+/* Elements of four bytes that travel in two. */
+static void
+test_narrow(void)
+{
+    static const int kinds[] = {HP_ALLREDUCE, HP_REDUCE_SCATTER, HP_REDUCE_SCATTERV};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        int right = 1;
+        for (int k = 0; k < 500 && right; k++) {
+            sym_case c = make(kinds[i], 2 + k % (k % 100 == 99 ? 20 : 8), 1 + tap_pick(120));
+            c.call.dtype = HOOP_FLOAT32;
+            c.call.wire = HOOP_WIRE_BFLOAT16;
+            c.call.ordered = 1; /* it is in any case, and so is the check */
+            c.options.stage_bytes = 4 * (uint32_t)(c.size * 6 * (1 + (int)tap_pick(3)) + 24);
+            c.options.spread_bytes = 0;
+            c.seed = k % 4 ? tap_random() | 1 : 0;
+            c.wire = (uint32_t)tap_pick(3) * 50;
+            c.early_commands = (int)tap_pick(2);
+            right = holds(&c);
+        }
+        ok(right, "%s: in a narrower type, block after block", hp_kind_name(kinds[i]));
+    }
+}
+
 /* The hazard that has a rule of its own: what arrives may land on a block that has yet to leave. */
 static void
 test_alltoall_in_place(void)
@@ -321,6 +344,7 @@ main(void)
     test_halves();
     test_doubling();
     test_ordered();
+    test_narrow();
     test_alltoall_in_place();
     test_channels();
     test_grains();

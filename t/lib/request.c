@@ -8,6 +8,7 @@
 #include "lib/plan.h"
 #include "t/tap/tap.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { RANKS = 4, RANK = 2, COUNT = 10, BLOCK = COUNT * 4 };
@@ -253,6 +254,49 @@ test_order(void)
     is_int(-HOOP_ERR_INVALID_ARGUMENT, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, 0, (hoop_order)3, 3), "no such order");
 }
 
+static char why_not[200];
+
+static int
+wire_of(int kind, hoop_dtype dtype, hoop_op op, hoop_wire setting, hoop_wire option, int size)
+{
+    hoop_call_options options = {.size = sizeof(options), .wire = option};
+    hoop_error error = {0};
+    hp_request r = ask(kind, memory, memory);
+    r.call.dtype = (uint8_t)dtype;
+    r.call.op = (uint8_t)op;
+    r.call.count = 1;
+    r.wire = setting;
+    r.options = &options;
+    int passed = hp_request_check(&r, 0, size, &error) == HOOP_SUCCESS;
+    snprintf(why_not, sizeof(why_not), "%.199s", error.text);
+    return passed ? r.call.wire : -(int)error.code;
+}
+
+/* The setting leaves alone what cannot travel so; an option that asks for it is refused. */
+static void
+test_wire(void)
+{
+    const hoop_wire setting = HOOP_WIRE_SETTING, exact = HOOP_WIRE_FLOAT32, bfloat16 = HOOP_WIRE_BFLOAT16;
+    is_int(0, wire_of(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, exact, setting, 3), "all bits by default");
+    is_int(bfloat16, wire_of(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, bfloat16, setting, 3), "the setting");
+    is_int(bfloat16, wire_of(HP_REDUCE_SCATTER, HOOP_FLOAT32, HOOP_AVG, bfloat16, setting, 3), "of a reduce_scatter");
+    is_int(0, wire_of(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, bfloat16, exact, 3), "an option against it");
+    is_int(bfloat16, wire_of(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, exact, bfloat16, 3), "an option for it");
+    is_int(0, wire_of(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_MAX, bfloat16, setting, 3), "not of a maximum");
+    is_int(0, wire_of(HP_ALLREDUCE, HOOP_FLOAT64, HOOP_SUM, bfloat16, setting, 3), "nor of float64");
+    is_int(0, wire_of(HP_REDUCE, HOOP_FLOAT32, HOOP_SUM, bfloat16, setting, 3), "nor of a reduce");
+    is_int(0, wire_of(HP_ALLGATHER, HOOP_FLOAT32, HOOP_SUM, bfloat16, setting, 3), "nor where nothing is reduced");
+    is_int(0, wire_of(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, bfloat16, setting, 1), "nor of one rank");
+    is_int(-HOOP_ERR_INVALID_ARGUMENT, wire_of(HP_ALLREDUCE, HOOP_INT32, HOOP_SUM, exact, bfloat16, 3), "integers");
+    is_string("hoop_allreduce: options->wire is for sums and means of float32, and this is a sum of int32", why_not,
+              "a sentence");
+    is_int(-HOOP_ERR_INVALID_ARGUMENT, wire_of(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, exact, (hoop_wire)3, 3),
+           "no such type");
+    is_int(bfloat16, wire_of(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, bfloat16, setting, HP_ORDERED_MOST), "64 ranks");
+    is_int(-HOOP_ERR_UNSUPPORTED, wire_of(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, bfloat16, setting, HP_ORDERED_MOST + 1),
+           "more are refused");
+}
+
 /* --- counts --- */
 
 /* Ranks with 3, 0, 5 and 7 elements. */
@@ -376,6 +420,7 @@ main(void)
     test_alignment();
     test_options();
     test_order();
+    test_wire();
     test_blocks();
     test_names();
     return tap_failures() != 0;

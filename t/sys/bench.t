@@ -108,6 +108,14 @@ fi
 like 'Bus bandwidth of allreduce' "$(run -n 2 env HOOPRUN_TTY=1 "$bench" -b 1K -e 64K -n 2)" 'on a terminal there is a curve'
 nok '... elsewhere there is none' grep -q 'Bus bandwidth' table
 
+# --- elements that travel as bfloat16
+for kind in allreduce reduce_scatter reduce_scatterv; do
+    for op in sum avg; do
+        is 0 "$(run -n 3 "$bench" --wire bfloat16 -b 1K -e 1M -f 32 -n 2 -c 2 --coll $kind -o $op | sed -n 's/^# Out of bounds values : \([0-9]*\).*/\1/p')" \
+            "$kind of three ranks as bfloat16, $op: all values are as they should be"
+    done
+done
+
 # --- long sizes: on hooprun's terminal a line every five seconds, on our own one that is written over and taken away
 BENCH_SLOW=300 run -n 2 env HOOPRUN_TTY=2 "$liar" -b 64 -e 64 -n 20 -w 0 -c 0 >out
 is 2 "$(grep -c '^# allreduce of 64 bytes: run ' err)" 'a size that takes six seconds shows once a side how far it is' ||
@@ -153,6 +161,7 @@ refused 2 'no collective called "shout"' --coll shout
 refused 2 'float has no operation band: take one of integers, such as -d int32' -o band
 refused 2 'bool has no operation avg: a bool has no mean' -d bool -o avg --coll reduce
 refused 2 'there is no size between' -b 8 -e 4
+refused 2 '--wire takes float32 or bfloat16, not "half"' --wire half
 refused 2 'rank that does not exist: there are 2' -r 2
 refused 2 '-n takes a whole number' -n 0
 refused 2 '^hoop-bench: -G 1: hoop-bench does not run CUDA graphs; leave -G out$' -G 1

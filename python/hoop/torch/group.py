@@ -17,6 +17,7 @@ from torch.distributed import DistBackendError
 
 from .._library import BUSY, lib
 from ..calls import order as check_order
+from ..calls import wire as check_wire
 from ..work import block, kept
 from .operations import Operations
 from .reconfigure import Epochs
@@ -71,15 +72,19 @@ _TorchOptions: Any = getattr(_TorchBackend, "Options", None)  # some versions be
 class Options(_TorchOptions or object):  # type: ignore[misc]
     """A group's own settings: init_process_group(..., pg_options=hoop.torch.Options(order="rank")), or new_group.
 
-    order: in which order the ranks' elements are combined, "auto" or "rank": hoop_allreduce(3). All ranks must pass the
-    same. Without this object, the setting "order" counts (hoop_env(7)).
+    order: in which order the ranks' elements are combined, "auto" or "rank". wire_dtype: the type in which those of long
+    sums and means of float32 travel, "float32" or "bfloat16", hoop_allreduce(3). All ranks must pass the same. Without
+    this object, or with wire_dtype None, the settings of these names count (hoop_env(7)).
     """
 
-    def __init__(self, *, order: str = "auto") -> None:
+    def __init__(self, *, order: str = "auto", wire_dtype: Optional[str] = None) -> None:
         if _TorchOptions:
             _TorchOptions.__init__(self, "hoop")
         check_order(order)
         self.settings = {"order": order}
+        if wire_dtype is not None:
+            check_wire(wire_dtype)
+            self.settings["wire_dtype"] = wire_dtype
 
 
 def _readable(name: str, desc: Optional[str]) -> str:

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sums and means of float32 that travel as bfloat16, on real rings of processes: each result is known to the bit. It is
+ * compared with a loop here, which rounds each rank's element by its bits, adds in float32 in rank order, and rounds again
+ * where all ranks get the result. Ordinary numbers, huge and tiny ones, denormals, outliers, NaN and infinities; in place
+ * and apart, by the setting and by an option, in a group, over one channel and two, through memory and over TCP.
+ */
+#include "hoop.h"
+#include "t/tap/tap.h"
+#include "t/tools/party.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Longer than what travels as it is with as many ranks on one host. */
+enum { MOST = 1 << 20, SMALL = 16, DATA = 8 };
+
+typedef struct trial {
+    hoop_comm *comm;
+    uint64_t seed;
+    int rank, size, data, noted;
+    hoop_op op;
+    float *send, *recv;
+} trial;
+
+static uint32_t
+bits_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+static float
+float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+/* To the nearest bfloat16, of two the even one. A NaN stays one. */
+static float
+rounded(float value)
+{
+    uint32_t bits = bits_of(value), half = 0x7fff + (bits >> 16 & 1);
+    return isnan(value) ? value : float_of((bits + half) & 0xffff0000);
+}
+
+static float
+element(const trial *t, int rank, uint64_t i)
+{
+    uint64_t random = tap_mix(t->seed ^ tap_mix((uint64_t)rank << 40 ^ i));
+    float plain = (float)((double)(random >> 40) / 8388608.0 - 1);
+    switch (t->data) {
+    case 0: return plain;
+    case 1: return plain * 3e38F;                                   /* sums overflow */
+    case 2: return plain * 1e-36F;                                  /* sums of small numbers, some denormal */
+    case 3: return plain * 1e-42F;                                  /* denormals */
+    case 4: return i % 97 == 0 ? plain * 1e30F : plain;             /* outliers */
+    case 5: return i % 11 == (uint64_t)rank ? NAN : plain;          /* NaN from one rank */
+    case 6: return i % 7 == 0 ? copysignf(INFINITY, plain) : plain; /* both infinities, which give NaN */
+    default: return float_of((uint32_t)random);                     /* any bits */
+    }
+}
+
+/* `shared`: all ranks get it, so that it is rounded once more. */
+static float
+wanted(const trial *t, uint64_t i, int shared)
+{
+    float all = rounded(element(t, 0, i));
+    for (int r = 1; r < t->size; r++)
+        all += rounded(element(t, r, i));
+    if (t->op == HOOP_AVG)
+        all /= (float)t->size;
+    return shared ? rounded(all) : all;
+}
+
+static int
+are_right(trial *t, const float *got, uint64_t first, uint64_t count, int shared)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        float want = wanted(t, first + i, shared);
+        if (isnan(want) ? isnan(got[i]) : bits_of(got[i]) == bits_of(want))
+            continue;
+        party_note("data %d: element %llu of %llu is %a, not %a", t->data, (unsigned long long)(first + i),
+                   (unsigned long long)count, (double)got[i], (double)want);
+        t->noted = 1;
+        return 0;
+    }
+    return 1;
+}
+
+static void
+fill(const trial *t, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        t->send[i] = element(t, t->rank, i);
+    memset(t->recv, 0xa5, count * sizeof(float));
+}
+
+/* How many calls have travelled narrower by now. */
+static uint64_t
+narrowed(const trial *t)
+{
+    hoop_stats stats = {.size = sizeof(stats)};
+    hoop_comm_stats(t->comm, &stats);
+    return stats.narrowed;
+}
+
+static int
+reduces(trial *t, uint64_t count, int in_place)
+{
+    float *result = in_place ? t->send : t->recv;
+    fill(t, count);
+    return hoop_allreduce(t->send, result, count, HOOP_FLOAT32, t->op, t->comm) == HOOP_SUCCESS &&
+           are_right(t, result, 0, count, 1);
+}
+
+static int
+scatters(trial *t, uint64_t each)
+{
+    fill(t, each * (uint64_t)t->size);
+    return hoop_reduce_scatter(t->send, t->recv, each, HOOP_FLOAT32, t->op, t->comm) == HOOP_SUCCESS &&
+           are_right(t, t->recv, each * (uint64_t)t->rank, each, 0);
+}
+
+static int
+scatters_uneven(trial *t, uint64_t each)
+{
+    size_t counts[64], first = 0, all = 0;
+    for (int r = 0; r < t->size; r++) {
+        counts[r] = r == 1 ? 0 : (size_t)each + 17 * (size_t)r;
+        first = r == t->rank ? all : first;
+        all += counts[r];
+    }
+    fill(t, all);
+    return hoop_reduce_scatterv(t->send, t->recv, counts, NULL, HOOP_FLOAT32, t->op, t->comm) == HOOP_SUCCESS &&
+           are_right(t, t->recv, first, counts[t->rank], 0);
+}
+
+/* Tensors that are cut anywhere become one operation. */
+static int
+in_a_group(trial *t, uint64_t count)
+{
+    int good = hoop_group_start(t->comm) == HOOP_SUCCESS;
+    fill(t, count);
+    for (uint64_t at = 0, n; at < count; at += n) {
+        n = 1 + tap_mix(t->seed + at) % 5000;
+        n = n < count - at ? n : count - at;
+        good &= hoop_allreduce(t->send + at, t->recv + at, n, HOOP_FLOAT32, t->op, t->comm) == HOOP_SUCCESS;
+    }
+    return (hoop_group_end(t->comm) == HOOP_SUCCESS) & good && are_right(t, t->recv, 0, count, 1);
+}
+
+/* An option for it, and one against it, whatever the setting is. */
+static int
+by_option(trial *t, uint64_t count)
+{
+    for (int wire = HOOP_WIRE_FLOAT32; wire <= HOOP_WIRE_BFLOAT16; wire++) {
+        hoop_call_options options = {.size = sizeof(options), .wire = (hoop_wire)wire};
+        hoop_work *work = NULL;
+        uint64_t before = narrowed(t);
+        fill(t, count);
+        if (hoop_iallreduce_with(t->send, t->recv, count, HOOP_FLOAT32, t->op, t->comm, &options, &work) ||
+            hoop_work_wait(work, -1) || narrowed(t) - before != (wire == HOOP_WIRE_BFLOAT16))
+            return 0;
+    }
+    return are_right(t, t->recv, 0, count, 1);
+}
+
+/* What is short, of another type or another operation keeps all its bits. */
+static int
+leaves_others(trial *t)
+{
+    uint64_t before = narrowed(t), count = 100003;
+    double *values = (double *)(void *)t->send;
+    fill(t, SMALL);
+    if (hoop_allreduce(t->send, t->recv, SMALL, HOOP_FLOAT32, HOOP_MAX, t->comm))
+        return 0;
+    for (uint64_t i = 0; i < SMALL; i++) {
+        float most = element(t, 0, i);
+        for (int r = 1; r < t->size; r++)
+            most = fmaxf(most, element(t, r, i));
+        if (t->recv[i] != most)
+            return 0;
+    }
+    for (uint64_t i = 0; i < count; i++)
+        values[i] = 1 + ldexp(1, -40);
+    if (hoop_allreduce(values, values, count, HOOP_FLOAT64, HOOP_SUM, t->comm))
+        return 0;
+    for (uint64_t i = 0; i < count; i++)
+        if (values[i] != t->size * (1 + ldexp(1, -40)))
+            return 0;
+    for (uint64_t i = 0; i < SMALL; i++)
+        t->send[i] = 1.0009765625F;
+    if (hoop_allreduce(t->send, t->recv, SMALL, HOOP_FLOAT32, HOOP_SUM, t->comm) ||
+        t->recv[0] != 1.0009765625F * (float)t->size)
+        return 0;
+    return narrowed(t) == before;
+}
+
+static int
+tells(const trial *t, const char *what, int good)
+{
+    if (!good && !t->noted)
+        party_note("data %d: %s", t->data, what);
+    return good;
+}
+
+static int
+ranks_fn(int rank, int size, void *arg)
+{
+    static const uint64_t counts[] = {150001, 196608, 262147, MOST - 1};
+    trial t = {.rank = rank, .size = size, .seed = *(const uint64_t *)arg};
+    int good = party_create(&t.comm) == HOOP_SUCCESS;
+    t.send = malloc((MOST + 65536) * sizeof(float)), t.recv = malloc((MOST + 65536) * sizeof(float));
+    for (t.data = (int)(t.seed % 2); t.data < DATA && good; t.data += 2, t.seed++) {
+        uint64_t count = counts[(t.seed + (uint64_t)t.data) % 4], before = narrowed(&t);
+        t.op = (t.data / 2 + size) % 2 ? HOOP_AVG : HOOP_SUM;
+        good = tells(&t, "allreduce", reduces(&t, count, 0)) && tells(&t, "in place", reduces(&t, count, 1)) &&
+               tells(&t, "reduce_scatter", scatters(&t, count / (uint64_t)size)) &&
+               tells(&t, "reduce_scatterv", scatters_uneven(&t, 300007 / (uint64_t)size)) &&
+               tells(&t, "in a group", in_a_group(&t, 200017)) &&
+               tells(&t, "it is not counted", narrowed(&t) > before + 4) &&
+               tells(&t, "by an option", by_option(&t, 150001));
+    }
+    t.data = 0;
+    good = good && tells(&t, "others", leaves_others(&t));
+    good = hoop_comm_destroy(t.comm) == HOOP_SUCCESS && good;
+    free(t.send), free(t.recv);
+    return !good;
+}
+
+static void
+test_ring(int size, const char *shm, const char *channels)
+{
+    party p;
+    uint64_t seed = (tap_random() >> 8 & ~UINT64_C(1)) | (*shm == '1'); /* half of the data each */
+    setenv("HOOP_SHM", shm, 1);
+    setenv("HOOP_CHANNELS", channels, 1);
+    party_open(&p);
+    int good = party_run(&p, size, ranks_fn, &seed, 90) == 0;
+    for (int rank = 0; rank < size && !good; rank++)
+        diag("rank %d: %s", rank, p.guest[rank].note);
+    ok(good, "%d ranks %s, %s channel%s: every bit is known", size, *shm == '1' ? "through memory" : "over TCP",
+       channels, *channels == '1' ? "" : "s");
+    party_close(&p);
+}
+
+int
+main(void)
+{
+    static const int sizes[] = {2, 3, 5, 8};
+    plan_lazy();
+    tap_limit(240);
+    tap_seed();
+    setenv("HOOP_WIRE_DTYPE", "bfloat16", 1);
+    for (int i = 0; i < 4; i++) {
+        test_ring(sizes[i], "1", "1");
+        test_ring(sizes[i], "0", sizes[i] == 3 ? "2" : "1");
+    }
+    return tap_failures() != 0;
+}

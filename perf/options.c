@@ -86,7 +86,7 @@ perf_options_help(void)
            "  -a, --average N        time to show: 0 rank 0, 1 mean, 2 fastest rank, 3 slowest rank (3)\n"
            "  -z, --blocking N       barrier after each run, 1: timed, 3: not timed; 0, 2: none (0)\n"
            "  -g, --ngpus N          0: host memory, 1: GPU memory (0)\n"
-           "      --stats            first, median, min, max, 95 % confidence interval of the median\n"
+           "      --stats            first, median, p99, min, max, 95 % confidence interval of the median\n"
            "  -J, --output_file F    write JSON as nccl-tests;   --csv F   write comma-separated values\n"
            "      --help, --version\n\n"
            "Example: hooprun -n 4 hoop-bench -b 1K -e 256M -f 4 --stats -J today.json\n";

@@ -48,6 +48,7 @@ perf_stats_of(double *samples, size_t count)
     size_t rank = perf_stats_rank(count);
     perf_stats s = {.min = samples[0], .max = samples[count - 1], .low = 1, .high = 0};
     s.median = (samples[(count - 1) / 2] + samples[count / 2]) / 2;
+    s.p99 = samples[count - 1 - count / 100];
     if (rank > 0) {
         s.low = samples[rank - 1];
         s.high = samples[count - rank];
@@ -148,10 +149,10 @@ perf_table_head(const perf_report *report)
 }
 
 static void
-stats_columns(const char *first, const char *median, const char *least, const char *most, const char *low,
-              const char *high)
+stats_columns(const char *first, const char *median, const char *p99, const char *least, const char *most,
+              const char *low, const char *high)
 {
-    printf("  %7s  %7s  %7s  %7s  %7s  %7s", first, median, least, most, low, high);
+    printf("  %7s  %7s  %7s  %7s  %7s  %7s  %7s", first, median, p99, least, most, low, high);
 }
 
 /* What each place has is there twice. */
@@ -169,15 +170,15 @@ perf_table_columns(const perf_report *report, const char *coll)
     if (report->options->coll == PERF_ALL)
         printf("# Collective: %s\n#\n", coll);
     if (report->options->stats)
-        printf("# %10s  %12s  %8s  %6s  %6s  %-83s  %s\n", "", "", "", "", "",
+        printf("# %10s  %12s  %8s  %6s  %6s  %-92s  %s\n", "", "", "", "", "",
                "         out-of-place (+ runs one by one)", "         in-place (+ runs one by one)");
     else
         printf("# %10s  %12s  %8s  %6s  %6s           out-of-place                       in-place          \n", "", "",
                "", "", "");
     column_line(report, "#       size         count      type   redop    root", "     time   algbw   busbw  #wrong",
-                "    first   median      min      max   ci_low  ci_high");
+                "    first   median      p99      min      max   ci_low  ci_high");
     column_line(report, "#        (B)    (elements)                          ", "     (us)  (GB/s)  (GB/s)        ",
-                "     (us)     (us)     (us)     (us)     (us)     (us)");
+                "     (us)     (us)     (us)     (us)     (us)     (us)     (us)");
 }
 
 void
@@ -192,7 +193,7 @@ perf_table_side(const perf_report *report, const perf_row *row, int place)
 {
     const perf_side *side = &row->side[place];
     const perf_stats *s = &side->stats;
-    char time[8], algbw[7], busbw[7], first[8], median[8], least[8], most[8], low[8] = "N/A", high[8] = "N/A";
+    char time[8], algbw[7], busbw[7], first[8], median[8], p99[8], least[8], most[8], low[8] = "N/A", high[8] = "N/A";
     if (side->absent) {
         printf("  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A");
     } else {
@@ -208,10 +209,10 @@ perf_table_side(const perf_report *report, const perf_row *row, int place)
         fit(high, 7, s->high * 1e6);
     }
     if (report->options->stats && side->absent)
-        stats_columns("N/A", "N/A", "N/A", "N/A", "N/A", "N/A");
+        stats_columns("N/A", "N/A", "N/A", "N/A", "N/A", "N/A", "N/A");
     else if (report->options->stats)
-        stats_columns(fit(first, 7, side->first * 1e6), fit(median, 7, s->median * 1e6), fit(least, 7, s->min * 1e6),
-                      fit(most, 7, s->max * 1e6), low, high);
+        stats_columns(fit(first, 7, side->first * 1e6), fit(median, 7, s->median * 1e6), fit(p99, 7, s->p99 * 1e6),
+                      fit(least, 7, s->min * 1e6), fit(most, 7, s->max * 1e6), low, high);
     fflush(stdout);
 }
 
@@ -329,7 +330,7 @@ perf_csv_write(const char *path, const perf_report *report)
     int failed = !f;
     if (f) {
         fprintf(f, "coll,size,count,type,redop,root,place,iterations,time_us,algbw,busbw,wrong,first_us,median_us,"
-                   "min_us,max_us,ci95_low_us,ci95_high_us\n");
+                   "p99_us,min_us,max_us,ci95_low_us,ci95_high_us\n");
         for (size_t i = 0; i < 2 * report->rows.count; i++) {
             const perf_row *row = &report->rows.row[i / 2];
             const perf_side *side = &row->side[i % 2];
@@ -341,7 +342,8 @@ perf_csv_write(const char *path, const perf_report *report)
             fprintf(f, "%.3f,%.6f,%.6f,", side->time * 1e6, side->algbw, side->busbw);
             if (row->checked)
                 fprintf(f, "%llu", (unsigned long long)side->wrong);
-            fprintf(f, ",%.3f,%.3f,%.3f,%.3f,", side->first * 1e6, s->median * 1e6, s->min * 1e6, s->max * 1e6);
+            fprintf(f, ",%.3f,%.3f,%.3f,%.3f,%.3f,", side->first * 1e6, s->median * 1e6, s->p99 * 1e6, s->min * 1e6,
+                    s->max * 1e6);
             if (perf_stats_has_interval(s))
                 fprintf(f, "%.3f,%.3f\n", s->low * 1e6, s->high * 1e6);
             else
@@ -444,6 +446,7 @@ write_side(hp_json *json, const char *key, const perf_row *row, const perf_side 
         hp_json_null(json, "nwrong");
     hp_json_decimal(json, "first_us", side->first * 1e6, 6);
     hp_json_decimal(json, "median_us", s->median * 1e6, 6);
+    hp_json_decimal(json, "p99_us", s->p99 * 1e6, 6);
     hp_json_decimal(json, "min_us", s->min * 1e6, 6);
     hp_json_decimal(json, "max_us", s->max * 1e6, 6);
     if (perf_stats_has_interval(s)) {

@@ -18,7 +18,7 @@
  * about how the timings are distributed.
  */
 typedef struct perf_stats {
-    double median, min, max;
+    double median, p99, min, max; /* p99: the least sample that 99 % of them do not exceed */
     double low, high; /* the median lies between, with 95 % confidence or more; low > high: too few samples (< 6) */
 } perf_stats;
 

@@ -23,12 +23,23 @@ one_set(void)
 {
     double samples[] = {7, 1, 5, 3, 9, 2, 8, 4, 6, 10};
     perf_stats s = perf_stats_of(samples, 10);
-    ok(s.median == 5.5 && s.min == 1 && s.max == 10, "median, least and most of ten");
+    ok(s.median == 5.5 && s.min == 1 && s.max == 10 && s.p99 == 10, "median, least and most of ten");
     ok(perf_stats_has_interval(&s), "... with an interval");
     ok(s.low == 2 && s.high == 9, "the second and the ninth enclose the median");
     double few[] = {3, 1, 2};
     s = perf_stats_of(few, 3);
     ok(s.median == 2 && !perf_stats_has_interval(&s), "three samples have a median, but no interval");
+}
+
+/* So many samples are 1, 2, 3 ... */
+static void
+test_p99(size_t count, double wanted)
+{
+    double samples[1000];
+    for (size_t i = 0; i < count; i++)
+        samples[i] = (double)(count - i);
+    double got = perf_stats_of(samples, count).p99;
+    ok(got == wanted, "99 %% of %zu samples are %g or less: %g", count, wanted, got);
 }
 
 /* Skewed samples with a known median: the interval must cover it in 95 % of all cases or more. */
@@ -56,6 +67,11 @@ main(void)
     tap_limit(240);
     tables();
     one_set();
+    test_p99(1, 1);
+    test_p99(99, 99);
+    test_p99(100, 99);
+    test_p99(101, 100);
+    test_p99(1000, 990);
     coverage(6);
     coverage(20);
     coverage(50);

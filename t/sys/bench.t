@@ -71,14 +71,14 @@ ok 'the same program is content when nothing is falsified' "$liar" -b 64 -e 4096
 
 # --- files
 "$bench" -b 8 -e 8K -f 8 -n 7 --stats --csv t.csv -J t.json >stats
-is 4 "$(rows stats | awk 'NF == 25' | wc -l)" '--stats adds six columns to each side' ||
+is 4 "$(rows stats | awk 'NF == 27' | wc -l)" '--stats adds seven columns to each side' ||
     diag "$(rows stats | awk '{ print NF }')"
 like '^# First call .*; it counts in the column first only$' "$(cat stats)" '... of which one is the first call'
-is '' "$(rows stats | awk '$11 < $12 || $11 > $13 || $14 != $12 || $15 != $13')" \
-    'the median lies between least and most, which enclose it in 95 % of seven runs'
-is 'coll,size,count,type,redop,root,place,iterations,time_us,algbw,busbw,wrong,first_us,median_us,min_us,max_us,ci95_low_us,ci95_high_us' \
+is '' "$(rows stats | awk '$11 < $13 || $11 > $14 || $12 != $14 || $15 != $13 || $16 != $14')" \
+    'the median lies between least and most, which enclose it in 95 % of seven runs; 99 % of them are all'
+is 'coll,size,count,type,redop,root,place,iterations,time_us,algbw,busbw,wrong,first_us,median_us,p99_us,min_us,max_us,ci95_low_us,ci95_high_us' \
     "$(head -1 t.csv)" 'the CSV names its columns'
-is "9 18" "$(awk -F, '{ if (NF != 18) bad = 1 } END { print NR, bad ? "ragged" : NF }' t.csv)" '... has a line for each size and place'
+is "9 19" "$(awk -F, '{ if (NF != 19) bad = 1 } END { print NR, bad ? "ragged" : NF }' t.csv)" '... has a line for each size and place'
 like 'Writing JSON output to t\.json$' "$(cat stats)" 'JSON is written where it was asked for'
 for key in version start_time args env nccl_version config results out_of_bounds average_bus_bandwidth errors end_time; do
     like "\"$key\":" "$(cat t.json)" "JSON has $key"

@@ -25,7 +25,7 @@ typedef struct hp_kernel_args {
     uint64_t count; /* elements */
     uint64_t value; /* hp_stamp, hp_gate */
     uint32_t divisor, ranks[2];
-    uint8_t sources, destinations, exchange;
+    uint8_t sources, destinations, exchange, remainder;
     uint8_t elem, wire, op;           /* hoop_dtype and hoop_op */
     uint8_t src_wire[2], dst_wire[2]; /* hp_wire: this operand is in the wire type */
 } hp_kernel_args;

@@ -141,6 +141,7 @@ hp_cuda_launch(hp_cuda_queue *queue, const hp_command *command, const hp_cu_poin
         .sources = (uint8_t)command->sources,
         .destinations = (uint8_t)command->destinations,
         .exchange = command->exchange != 0,
+        .remainder = command->remainder != 0,
         .elem = (uint8_t)command->elem,
         .wire = (uint8_t)command->wire,
         .op = (uint8_t)(command->op == HOOP_AVG ? HOOP_SUM : command->op),

@@ -33,13 +33,15 @@ typedef struct hp_operand {
  * With `exchange` (sources == destinations == 2, no op): dst[0] = src[1], dst[1] = src[0], loads before stores.
  * A destination may be exactly a source, never overlap it otherwise. Pointers have the element's natural alignment.
  * When wire != elem, a destination in the wire type is encoded (round to nearest even) and every other destination of
- * the same command gets the *decoded* value of what was encoded, so that all ranks hold the same bits.
+ * the same command gets the *decoded* value of what was encoded, so that all ranks hold the same bits. With `remainder`
+ * it gets what that rounding has taken away, times the divisor; 0 if the value or what was encoded is no finite number.
  */
 typedef struct hp_command {
     hoop_dtype elem, wire;
     hoop_op op;
     int sources, destinations; /* 1 or 2 each; 0 destinations: a no-op that keeps its place in the queue */
     int exchange;
+    int remainder;     /* elem is float32, and dst[0] is in the wire type, dst[1] not */
     uint32_t divisor;  /* 0 or 1: none */
     uint32_t ranks[2]; /* 0: the sources are no means */
     hp_operand src[2], dst[2];

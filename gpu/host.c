@@ -204,6 +204,17 @@ load(const hp_arith *arith, const hp_command *command, int source, size_t index,
     arith->decode[type_of(command, operand)](values, at(command, operand, index), count);
 }
 
+/* What rounding to `rounded` has taken from the values. A difference is no finite number if one of the two is none. */
+static void
+keep_remainder(const hp_command *command, float *values, const float *rounded, size_t count)
+{
+    float times = divides(command) ? (float)command->divisor : 1;
+    for (size_t i = 0; i < count; i++) {
+        float left = values[i] - rounded[i];
+        values[i] = left - left == 0 ? left * times : 0;
+    }
+}
+
 /* Destinations in the wire type first: the others get the values as they were rounded there. */
 static void
 store(const hp_arith *arith, const hp_command *command, size_t index, float *values, size_t count)
@@ -213,8 +224,13 @@ store(const hp_arith *arith, const hp_command *command, size_t index, float *val
         if (!command->dst[k].wire)
             continue;
         arith->encode[command->wire](to, values, count);
-        if (command->destinations == 2)
+        if (command->remainder) {
+            float rounded[PIECE_FLOATS];
+            arith->decode[command->wire](rounded, to, count);
+            keep_remainder(command, values, rounded, count);
+        } else if (command->destinations == 2) {
             arith->decode[command->wire](values, to, count);
+        }
     }
     for (int k = 0; k < command->destinations; k++) {
         if (!command->dst[k].wire)

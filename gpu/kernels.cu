@@ -318,6 +318,13 @@ combine_wire(const hp_kernel_args &args, const types &type, uint64_t i)
         value = any_of<real>::of(value, decode(type.src[1], load(type.src[1], args.src[1], i)), args.op);
     if (args.divisor > 1)
         value = real::divide(value, args.divisor);
+    if (args.remainder) {
+        uint64_t rounded = encode(args.wire, value);
+        float left = value - decode(args.wire, rounded), times = args.divisor > 1 ? (float)args.divisor : 1;
+        store(type.dst[0], args.dst[0], i, rounded);
+        store(type.dst[1], args.dst[1], i, encode(type.dst[1], left - left == 0 ? left * times : 0));
+        return;
+    }
     /* The other destination gets the value as it was rounded for the wire. */
     if (args.dst_wire[0] || (args.destinations == 2 && args.dst_wire[1]))
         value = decode(args.wire, encode(args.wire, value));

@@ -301,25 +301,26 @@ hoop_result hoop_iallgatherv(const void *sendbuf, void *recvbuf, size_t sendcoun
 hoop_result hoop_ireduce_scatterv(const void *sendbuf, void *recvbuf, const size_t *recvcounts, const size_t *displs,
                                   hoop_dtype dtype, hoop_op op, hoop_comm *comm, hoop_work **work);
 
-/* In which order a reduction combines the elements of the ranks: the setting "order", hoop_env(7). */
+/* In which order a reduction combines the elements of the ranks; 0: by the setting "order", hoop_env(7). */
 typedef enum hoop_order {
-    HOOP_ORDER_SETTING = 0, /* by the setting */
-    HOOP_ORDER_AUTO = 1,    /* the fastest; the same on all ranks, and for the same call on the same communicator */
-    HOOP_ORDER_RANK = 2     /* floats: rank 0's and rank 1's, then rank 2's and so on; at most 64 ranks */
+    HOOP_ORDER_SETTING = 0,
+    HOOP_ORDER_AUTO = 1, /* the fastest; the same on all ranks, and for the same call on the same communicator */
+    HOOP_ORDER_RANK = 2  /* floats: rank 0's and rank 1's, then rank 2's and so on; at most 64 ranks */
 } hoop_order;
 /* In which type the elements of a sum or a mean of float32 travel: the setting "wire_dtype", hoop_env(7). */
 typedef enum hoop_wire { HOOP_WIRE_SETTING = 0, HOOP_WIRE_FLOAT32 = 1, HOOP_WIRE_BFLOAT16 = 2 } hoop_wire;
 
 /*
- * hoop_iallreduce with options for this call; NULL: none, as hoop_iallreduce. `size` is sizeof(hoop_call_options), set
- * by the program: the struct may grow. An option that is 0 is not set. All ranks must pass the same options. Bytes that
- * this version does not know must be 0, else the result is HOOP_ERR_UNSUPPORTED and nothing was started. An unknown order or
- * wire, a wire for another reduction, or a size below sizeof(size_t) or above 4096, is HOOP_ERR_INVALID_ARGUMENT.
+ * hoop_iallreduce with options for this call; NULL: none. `size` is sizeof(hoop_call_options), set by the program: the struct
+ * may grow. An option that is 0 is not set. Order and wire are the same on all ranks. Bytes that this version does not know
+ * must be 0, else the result is HOOP_ERR_UNSUPPORTED. An option that does not fit the call is HOOP_ERR_INVALID_ARGUMENT.
  */
 typedef struct hoop_call_options {
     size_t size;
     hoop_order order;
     hoop_wire wire;
+    float *residual;       /* what rounding for the wire takes away: kept here, added at the next call; NULL: lost */
+    size_t residual_count; /* elements, as many as the arrays */
 } hoop_call_options;
 hoop_result hoop_iallreduce_with(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op,
                                  hoop_comm *comm, const hoop_call_options *options, hoop_work **work);

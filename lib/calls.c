@@ -67,6 +67,8 @@ device_of(hoop_comm *comm, const hp_request *request, hoop_result *result)
 {
     hoop_error error;
     int device = hp_devices_of(comm, request->send, request->recv, &error);
+    if (device == 0 && request->residual)
+        device = hp_devices_of(comm, request->residual, request->residual, &error);
     if (device < 0)
         *result = hp_entry_fail_start(comm, &error);
     return device;

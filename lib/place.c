@@ -28,6 +28,19 @@ copy(hp_spot from, hp_spot to, uint64_t count)
     return (hp_task){.sources = 1, .destinations = 1, .src = {from}, .dst = {to}, .count = count};
 }
 
+/* Of what travels in a narrower type. With a residual the value is the element and what was taken from it before. */
+static hp_task
+narrowed(uint64_t in, hp_spot to, uint64_t count, const hp_place_options *o)
+{
+    hp_task task = copy((hp_spot){HP_SENDBUF, in}, to, count);
+    if (o->residual) {
+        task.sources = task.destinations = 2;
+        task.src[1] = task.dst[1] = (hp_spot){HP_RESIDUAL, in};
+        task.remainder = 1;
+    }
+    return task;
+}
+
 static const hp_spot slot = {HP_SLOT, 0};
 
 static hp_spot
@@ -142,7 +155,7 @@ place_allpairs(const hp_plan *plan, const hp_step *step, const hp_place_options 
     if (copies && !sums && !direct)
         add(&p, copy(p.recv, out_at(step), step->recv_count));
     if (loads && !direct)
-        add(&p, copy(in_at(step), p.send, step->send_count));
+        add(&p, narrow ? narrowed(step->in, p.send, step->send_count, o) : copy(in_at(step), p.send, step->send_count));
     p.forward = p.tasks == 0 && !sums;
     p.held = sums;
     if (!sums)
@@ -157,10 +170,12 @@ place_allpairs(const hp_plan *plan, const hp_step *step, const hp_place_options 
         p.fold.dst[p.fold.destinations++] = (hp_spot){HP_RECVBUF, step->own.out};
     if (narrow) { /* the own elements are rounded as all others are, so that the bits depend on the values alone */
         p.fold.own = (hp_spot){HP_STAGE, step->stage_into};
-        add(&p, copy((hp_spot){HP_SENDBUF, step->own.in}, p.fold.own, step->own.count));
+        add(&p, narrowed(step->own.in, p.fold.own, step->own.count, o));
     }
     if (!passes && (plan->kind == HP_ALLREDUCE || (plan->kind == HP_REDUCE && !copies)))
         p.fold.dst[p.fold.destinations++] = (hp_spot){HP_STAGE, step->stage_into};
+    if (narrow && o->residual && plan->kind == HP_ALLREDUCE)
+        p.fold.residual = (hp_spot){HP_RESIDUAL, step->own.in};
     return p;
 }
 

@@ -9,7 +9,7 @@
 
 #include "lib/schedule.h"
 
-typedef enum hp_where { HP_NOWHERE, HP_SLOT, HP_SENDBUF, HP_RECVBUF, HP_STAGE } hp_where;
+typedef enum hp_where { HP_NOWHERE, HP_SLOT, HP_SENDBUF, HP_RECVBUF, HP_RESIDUAL, HP_STAGE } hp_where;
 
 /* An element offset in one of the places; a slot's offset is always 0. */
 typedef struct hp_spot {
@@ -24,6 +24,7 @@ typedef struct hp_spot {
 typedef struct hp_task {
     int sources, destinations;
     int exchange, divide;
+    int remainder; /* dst[1] gets what the rounding to dst[0] has taken away */
     hp_spot src[2], dst[2];
     uint32_t ranks[2];
     uint64_t count;
@@ -34,11 +35,12 @@ enum { HP_TASKS = 2 };
 /*
  * A sum over all n ranks' vectors: the own one, and those in the stage, where the one of the rank at distance d back
  * begins at vectors + d * stride. By ring position or, if `ordered`, by rank; then what is narrower than float32 is
- * summed in float32, at `sums` in the stage, and rounded once.
+ * summed in float32, at `sums` in the stage, and rounded once. `residual`: what the rounding of the sum to dst[0] takes away
+ * is added there.
  */
 typedef struct hp_fold {
     uint64_t count; /* 0: nothing is summed */
-    hp_spot own, dst[2];
+    hp_spot own, dst[2], residual;
     int destinations, ordered;
     uint64_t vectors, stride, sums;
 } hp_fold;
@@ -57,6 +59,7 @@ typedef struct hp_placement {
 typedef struct hp_place_options {
     int direct;   /* the host may send from and receive into the user's memory */
     int in_place; /* sendbuf and recvbuf are one array, or the in-place form of a blocked collective */
+    int residual; /* the caller has an array for what rounding takes away */
 } hp_place_options;
 
 hp_placement hp_place(const hp_plan *plan, const hp_step *step, const hp_place_options *options);

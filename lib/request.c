@@ -224,6 +224,14 @@ check_wire(hp_request *r, int size, hoop_error *error)
                           hp_op_name((hoop_op)r->call.op), hp_dtype_name((hoop_dtype)r->call.dtype));
     if (wire == HOOP_WIRE_SETTING)
         wire = r->wire;
+    if (r->options && r->options->size >= sizeof(hoop_call_options) && r->options->residual)
+        r->residual = r->options->residual;
+    if (r->residual && (wire <= HOOP_WIRE_FLOAT32 || !fits))
+        return refuse(error, "options->residual is for sums and means of float32 with a narrower options->wire");
+    if (r->residual && r->options->residual_count != r->call.count)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "options->residual has %zu elements, and the arrays have %llu", r->options->residual_count,
+                          (unsigned long long)r->call.count);
     r->call.wire = wire > HOOP_WIRE_FLOAT32 && fits && size > 1 ? (uint8_t)wire : 0;
     if (!r->call.wire || size <= HP_ORDERED_MOST)
         return HOOP_SUCCESS;
@@ -254,8 +262,11 @@ check(hp_request *r, int rank, int size, hoop_error *error)
         return refuse(error, "sendbuf is NULL");
     if (e.recv && !r->recv)
         return refuse(error, "recvbuf is NULL");
-    if ((e.send && misaligned(r->send, elem)) || (e.recv && misaligned(r->recv, elem)))
+    if ((e.send && misaligned(r->send, elem)) || (e.recv && misaligned(r->recv, elem)) || misaligned(r->residual, elem))
         return refuse(error, "a buffer is not aligned to its elements");
+    if (r->residual &&
+        (hp_overlap(r->residual, e.send, r->send, e.send) || hp_overlap(r->residual, e.recv, r->recv, e.recv)))
+        return refuse(error, "options->residual overlaps another buffer");
     if (!e.send || !e.recv)
         return HOOP_SUCCESS;
     r->in_place = (const char *)r->send + e.shift_send == (const char *)r->recv + e.shift_recv;

@@ -24,7 +24,8 @@ typedef struct hp_request {
     const hoop_call_options *options;        /* NULL: none */
     int in_rank_order;                       /* the setting; the check sets call.ordered by it and by the options, */
     hoop_wire wire;                          /* and call.wire by this one */
-    int in_place;                            /* set by hp_request_check */
+    int in_place;                            /* set by hp_request_check, */
+    float *residual;                         /* and this, if the options have one */
 } hp_request;
 
 /*

@@ -35,6 +35,7 @@ hp_slot_address(hp_channel *channel, hp_slot *slot, hp_spot spot, uint64_t *run)
     case HP_STAGE: return work->stage[channel->o.index] + spot.at * plan->wire_elem;
     case HP_SENDBUF: return hp_work_at(work, HP_SIDE_SEND, spot.at, run);
     case HP_RECVBUF: return hp_work_at(work, HP_SIDE_RECV, spot.at, run);
+    case HP_RESIDUAL: return (uint8_t *)(work->residual + spot.at);
     default: return NULL;
     }
 }
@@ -89,6 +90,7 @@ run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
     hoop_op op = plan->normalize ? HOOP_MAX : (hoop_op)work->call.op;
     hp_command command = {
         .elem = (hoop_dtype)work->call.dtype, .wire = plan->wire, .op = op, .exchange = task->exchange};
+    command.remainder = task->remainder;
     command.sources = task->sources;
     command.destinations = task->destinations;
     if (is_mean(work) && task->sources == 2)
@@ -124,6 +126,32 @@ vector(hp_channel *channel, hp_slot *slot, const hp_fold *f, int q, uint64_t at,
     return operand_at(channel, slot, spot, at, &run);
 }
 
+/* A sum, which is dst[1]'s in the stage, for the wire; to the residual goes what that takes away, and to dst[0] what is left. */
+static void
+round_off(hp_channel *channel, hp_slot *slot, const hp_fold *f, uint64_t at, hp_command command, hp_operand sum)
+{
+    uint64_t run = UINT64_MAX;
+    hp_operand residual = operand_at(channel, slot, f->residual, at, &run), result = command.dst[1],
+               copy = command.dst[0];
+    command.sources = 1;
+    command.destinations = 2;
+    command.remainder = 1;
+    command.divisor = command.op == HOOP_AVG ? (uint32_t)channel->o.size : 0;
+    command.src[0] = command.dst[1] = sum;
+    command.dst[0] = result;
+    submit(channel, slot, &command);
+    command.remainder = 0;
+    command.divisor = 0;
+    command.destinations = 1;
+    command.src[0] = result;
+    command.dst[0] = copy;
+    submit(channel, slot, &command);
+    command.sources = 2;
+    command.src[0] = command.dst[0] = residual;
+    command.src[1] = sum;
+    submit(channel, slot, &command);
+}
+
 /*
  * All n vectors, one after the other, so that every rank computes the same bits. On the host piece by piece: a sum stays
  * in the nearest cache until it is whole.
@@ -148,7 +176,7 @@ fold(hp_channel *channel, hp_slot *slot, const hp_fold *f)
         command.count = (size_t)count;
         command.sources = 2;
         for (int q = 1; q < n && !slot->failed; q++) {
-            int last = q == n - 1;
+            int last = q == n - 1 && f->residual.where == HP_NOWHERE;
             command.src[0] = q == 1 ? vector(channel, slot, f, 0, at, own) : sum;
             command.src[1] = vector(channel, slot, f, q, at, own);
             command.dst[0] = last ? dst[0] : sum;
@@ -159,6 +187,9 @@ fold(hp_channel *channel, hp_slot *slot, const hp_fold *f)
                 memcpy(command.ranks, (uint32_t[2]){(uint32_t)q, 1}, sizeof(command.ranks));
             submit(channel, slot, &command);
         }
+        command.dst[0] = dst[0];
+        if (f->residual.where != HP_NOWHERE && !slot->failed)
+            round_off(channel, slot, f, at, command, sum);
     }
 }
 

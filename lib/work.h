@@ -44,10 +44,11 @@ struct hoop_work {
     size_t near;    /* the segment that was found last: the next element asked for mostly lies in it or the next */
     uint32_t piece; /* a slice whose tensors have fewer bytes than this on average goes through slots */
     hp_place_options place;
-    int device;    /* index of the queue its commands go to: 0 host, 1 CUDA */
-    hp_gate *gate; /* holds the caller's stream until this work is complete */
-    hp_mark *mark; /* the end of what that stream held before: no step is worked on until the stream has passed it */
-    int reached;   /* a belt has seen that the stream has passed the mark */
+    int device;      /* index of the queue its commands go to: 0 host, 1 CUDA */
+    float *residual; /* the caller's, of as many elements: what rounding for the wire takes away; NULL: none */
+    hp_gate *gate;   /* holds the caller's stream until this work is complete */
+    hp_mark *mark;   /* the end of what that stream held before: no step is worked on until the stream has passed it */
+    int reached;     /* a belt has seen that the stream has passed the mark */
 
     uint32_t channels; /* channels it uses: 0 ... channels-1 */
     uint32_t channels_left;

@@ -209,6 +209,8 @@ hp_work_pool_make(hoop_comm *comm, const hp_request *request, int device, hoop_e
     work->calls = 1;
     work->device = device;
     work->place.in_place = request->in_place;
+    work->residual = request->residual;
+    work->place.residual = work->residual != NULL;
     hp_work_single(work, request->send, request->recv);
     return work;
 }

@@ -125,7 +125,13 @@ class Stats(ctypes.Structure):
 class CallOptions(ctypes.Structure):
     """hoop_call_options."""
 
-    _fields_ = [("size", c_size_t), ("order", c_int), ("wire", c_int)]
+    _fields_ = [
+        ("size", c_size_t),
+        ("order", c_int),
+        ("wire", c_int),
+        ("residual", c_void_p),
+        ("residual_count", c_size_t),
+    ]
 
 
 class Signal(ctypes.Structure):

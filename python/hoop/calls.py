@@ -7,7 +7,7 @@ The library cannot know how long an array of Python is, so its length is compare
 from operator import index
 from typing import Any, Optional
 
-from ._library import OPS, ORDERS, WIRES
+from ._library import DTYPES, OPS, ORDERS, WIRES
 from .arrays import View, name_of, numbers, placed, view
 
 # What the C function gets before the communicator; the arrays to keep; the caller's result; a stream, or None. A plain
@@ -38,6 +38,14 @@ def wire(name: str) -> int:
     if number is None:
         raise ValueError(f"wire_dtype={name!r}: hoop has {', '.join(WIRES)}")
     return number
+
+
+def residual(x: Any) -> tuple[int, int, object]:
+    """Its address, its elements, and what keeps it alive."""
+    address, count, number, _, keep = view(x, True, None)
+    if number != DTYPES["float32"]:
+        raise ValueError(f"residual has elements of the type {name_of(number)}: give an array of float32")
+    return address, count, keep
 
 
 def whole(what: str, number: Any) -> int:

@@ -258,19 +258,24 @@ class Comm:
         dtype: Optional[str] = None,
         order: Optional[str] = None,
         wire_dtype: Optional[str] = None,
+        residual: Optional[Array] = None,
     ) -> Work:
         """allreduce() that does not wait.
 
         order: in which order the elements of the ranks are combined: "auto" or "rank"; wire_dtype: the type in which
         those of a long sum or mean of float32 travel, "float32" or "bfloat16"; see hoop_allreduce(3). None: as the
-        setting of that name says. The same on all ranks.
+        setting of that name says. The same on all ranks. residual: an array of float32, of as many elements, zeros at
+        first: what rounding to wire_dtype takes away is kept in it, and added at the next call.
         """
         call = calls.allreduce(x, op, out, dtype)
-        if order is None and wire_dtype is None:
+        if order is None and wire_dtype is None and residual is None:
             return self._start(_ALLREDUCE, call)
         options = CallOptions(ctypes.sizeof(CallOptions))
         options.order = 0 if order is None else calls.order(order)
         options.wire = 0 if wire_dtype is None else calls.wire(wire_dtype)
+        if residual is not None:
+            options.residual, options.residual_count, keep = calls.residual(residual)
+            call = (call[0], (call[1], keep), *call[2:])
 
         def start(*arguments: Any) -> int:
             return int(lib.hoop_iallreduce_with(*arguments[:-1], byref(options), arguments[-1]))

@@ -94,8 +94,11 @@ class Library(unittest.TestCase):
             ("call_options", _library.CallOptions),
         ):
             body = re.search(r"typedef struct hoop_%s \{(.*?)\}" % name, HEADER, re.S).group(1)
-            members = re.findall(r"(\w+) (\w+)(?:\[(\d+)\])?;", body)
-            wanted = [(n, ctypes.c_char * int(room) if room else C_TYPES[t]) for t, n, room in members]
+            members = re.findall(r"(\w+) (\*?)(\w+)(?:\[(\d+)\])?;", body)
+            wanted = [
+                (n, ctypes.c_void_p if star else ctypes.c_char * int(room) if room else C_TYPES[t])
+                for t, star, n, room in members
+            ]
             self.assertEqual(wanted, struct._fields_)
 
     def test_prototypes(self):

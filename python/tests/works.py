@@ -65,6 +65,16 @@ class Works(unittest.TestCase):
         whole = array.array("i", [1])
         self.assertRaisesRegex(hoop.HoopError, "means of float32", comm.iallreduce, whole, wire_dtype="bfloat16")
 
+    def test_residual(self):
+        """What rounding takes from 257 is added at the next call: 256 and 1 left, then 258."""
+        left = array.array("f", [0]) * 300000
+        for want, rest in ((256, 1), (258, 0)) if SIZE > 1 else ((257, 0), (257, 0)):
+            x = array.array("f", [257]) * 300000
+            comm.iallreduce(x, wire_dtype="bfloat16", residual=left).wait()
+            self.assertEqual({want * SIZE}, set(x))
+            self.assertEqual({rest}, set(left))
+        self.assertRaisesRegex(ValueError, "give an array of float32", comm.iallreduce, x, residual=array.array("d", [1]))
+
     def test_limits(self):
         with Late():
             work = comm.iallreduce(mine())

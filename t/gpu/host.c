@@ -231,22 +231,40 @@ typedef struct tagging {
     const char *name;
     int sources, src_wire[2], destinations, dst_wire[2];
     uint32_t divisor;
+    int remainder;
 } tagging;
 
 static const tagging taggings[] = {
-    {"send", 1, {0, 0}, 1, {1, 0}, 0},
-    {"recvReduceSend", 2, {1, 0}, 1, {1, 0}, 0},
-    {"recvReduceCopySend", 2, {1, 0}, 2, {1, 0}, 3},
-    {"the same, destinations swapped", 2, {0, 1}, 2, {0, 1}, 2},
-    {"recvCopySend", 1, {1, 0}, 1, {0, 0}, 0},
-    {"verbatim and decoded", 1, {1, 0}, 2, {1, 0}, 0},
-    {"recvReduce, nothing sent", 2, {1, 0}, 1, {0, 0}, 5},
+    {"send", 1, {0, 0}, 1, {1, 0}, 0, 0},
+    {"recvReduceSend", 2, {1, 0}, 1, {1, 0}, 0, 0},
+    {"recvReduceCopySend", 2, {1, 0}, 2, {1, 0}, 3, 0},
+    {"the same, destinations swapped", 2, {0, 1}, 2, {0, 1}, 2, 0},
+    {"recvCopySend", 1, {1, 0}, 1, {0, 0}, 0, 0},
+    {"verbatim and decoded", 1, {1, 0}, 2, {1, 0}, 0, 0},
+    {"recvReduce, nothing sent", 2, {1, 0}, 1, {0, 0}, 5, 0},
+    {"the remainder", 1, {0, 0}, 2, {1, 0}, 0, 1},
+    {"the remainder of two", 2, {0, 0}, 2, {1, 0}, 0, 1},
+    {"the remainder of a mean", 1, {0, 0}, 2, {1, 0}, 3, 1},
 };
 
 static uint64_t
 narrow(hoop_dtype type, uint64_t single)
 {
     return ref_convert(HOOP_FLOAT32, type, single);
+}
+
+/* What rounding to the wire takes from a float32, times the divisor; both as bits. */
+static uint64_t
+left_of(hoop_dtype wire, uint64_t single, uint32_t divisor)
+{
+    uint32_t bits = (uint32_t)single;
+    double rounded = ref_decode(wire, (uint32_t)ref_convert(HOOP_FLOAT32, wire, single));
+    float value, left;
+    memcpy(&value, &bits, sizeof(value));
+    left = isfinite(value) && isfinite(rounded) ? (float)((double)value - rounded) : 0;
+    left *= divisor > 1 ? (float)divisor : 1;
+    memcpy(&bits, &left, sizeof(bits));
+    return bits;
 }
 
 static int
@@ -258,6 +276,7 @@ run_tagged(const hp_arith *arith, hoop_dtype elem, hoop_dtype wire, const taggin
     int wrong = 0;
     command.sources = t->sources;
     command.destinations = t->destinations;
+    command.remainder = t->remainder;
     command.count = count;
     for (int k = 0; k < 2; k++) {
         command.src[k].wire = t->src_wire[k];
@@ -279,7 +298,9 @@ run_tagged(const hp_arith *arith, hoop_dtype elem, hoop_dtype wire, const taggin
             uint64_t a = ref_convert(types[0], HOOP_FLOAT32, input[0][i]);
             uint64_t b = ref_convert(types[1], HOOP_FLOAT32, input[1][i]);
             uint64_t sum = ref_reduce(HOOP_FLOAT32, command.op, t->sources, a, b, t->divisor);
-            if (encodes)
+            if (t->remainder && k == 1)
+                sum = left_of(wire, sum, t->divisor);
+            else if (encodes)
                 sum = ref_convert(wire, HOOP_FLOAT32, narrow(wire, sum));
             result[i] = narrow(types[2 + k], sum);
         }
@@ -299,6 +320,8 @@ check_wires(const hp_arith *arith)
         for (size_t w = 0; w < 4; w++) {
             int wrong = 0;
             for (size_t t = 0; t < sizeof(taggings) / sizeof(*taggings) && elems[e] != wires[w]; t++) {
+                if (taggings[t].remainder && elems[e] != HOOP_FLOAT32)
+                    continue;
                 for (size_t c = 0; c < sizeof(counts) / sizeof(*counts); c++) {
                     int here = run_tagged(arith, elems[e], wires[w], &taggings[t], counts[c]);
                     if (here > 0 && wrong++ < WORTH_A_LOOK)

@@ -211,12 +211,15 @@ test_options(void)
     ok(passes(r), "what is behind them means nothing");
     options.known.size = sizeof(options);
     is_int(HOOP_ERR_UNSUPPORTED, hp_request_check(&r, 1, RANKS, &error), "an option of a later version");
-    ok(strstr(error.text, "hoop_allreduce: byte 16 of the options"), "is named: %s", error.text);
+    ok(strstr(error.text, "hoop_allreduce: byte 32 of the options"), "is named: %s", error.text);
     options.more[0] = 0;
     options.more[23] = 1;
     is_int(HOOP_ERR_UNSUPPORTED, hp_request_check(&r, 1, RANKS, &error), "its last byte");
     options.more[23] = 0;
     ok(passes(r), "one that is not used is fine");
+    options.known =
+        (hoop_call_options){.size = offsetof(hoop_call_options, residual), .residual = (float *)(void *)memory};
+    ok(passes(r) && !r.residual, "nor is what lies behind the options of an earlier version");
     options.known.size = sizeof(size_t) - 1;
     refused(r, "sizeof(hoop_call_options)", "a size that is too small");
     options.known.size = SIZE_MAX;
@@ -295,6 +298,33 @@ test_wire(void)
     is_int(bfloat16, wire_of(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, bfloat16, setting, HP_ORDERED_MOST), "64 ranks");
     is_int(-HOOP_ERR_UNSUPPORTED, wire_of(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, bfloat16, setting, HP_ORDERED_MOST + 1),
            "more are refused");
+}
+
+static void
+test_residual(void)
+{
+    float *left = (float *)(void *)(memory + 4 * BLOCK);
+    hoop_call_options options = {sizeof(options), HOOP_ORDER_SETTING, HOOP_WIRE_BFLOAT16, left, 3};
+    hp_request r = ask(HP_ALLREDUCE, memory, memory + BLOCK);
+    r.call.dtype = HOOP_FLOAT32;
+    r.call.count = 3;
+    r.options = &options;
+    ok(passes(r), "a residual beside the arrays");
+    options.wire = HOOP_WIRE_SETTING;
+    r.wire = HOOP_WIRE_FLOAT32;
+    refused(r, "options->residual is for sums and means of float32 with a narrower options->wire",
+            "nothing is rounded");
+    r.wire = HOOP_WIRE_BFLOAT16;
+    ok(passes(r), "the setting rounds");
+    options.residual_count = 4;
+    refused(r, "options->residual has 4 elements, and the arrays have 3", "a residual of another size");
+    options.residual_count = 3;
+    options.residual = (float *)(void *)((uint8_t *)left + 2);
+    refused(r, "aligned", "one at 2");
+    options.residual = (float *)(void *)(memory + 8);
+    refused(r, "options->residual overlaps", "one in sendbuf");
+    options.residual = (float *)(void *)(memory + BLOCK);
+    refused(r, "options->residual overlaps", "one that is recvbuf");
 }
 
 /* --- counts --- */
@@ -421,6 +451,7 @@ main(void)
     test_options();
     test_order();
     test_wire();
+    test_residual();
     test_blocks();
     test_names();
     return tap_failures() != 0;

@@ -170,6 +170,47 @@ by_option(trial *t, uint64_t count)
     return are_right(t, t->recv, 0, count, 1);
 }
 
+/*
+ * With a residual a rank sends its element and what was taken away before, and the owner of a part, who rounds the sum, keeps
+ * what that takes away. So after many calls the sums of the results and of what is left in all residuals are those of the
+ * elements, but for the rounding of float32.
+ */
+static int
+keeps_residuals(trial *t, uint64_t count)
+{
+    enum { CALLS = 20 };
+    float *left = calloc(count, sizeof(float));
+    double *all = calloc(count, sizeof(double)), worst = 0;
+    hoop_call_options options = {sizeof(options), HOOP_ORDER_SETTING, HOOP_WIRE_BFLOAT16, left, count};
+    int good = left && all, in_place = t->data % 2;
+    float *result = in_place ? t->send : t->recv;
+    for (int k = 0; k < CALLS && good; k++) {
+        hoop_work *work = NULL;
+        fill(t, count);
+        good = hoop_iallreduce_with(t->send, result, count, HOOP_FLOAT32, t->op, t->comm, &options, &work) ==
+                   HOOP_SUCCESS &&
+               hoop_work_wait(work, -1) == HOOP_SUCCESS;
+        for (uint64_t i = 0; i < count; i++)
+            all[i] += (double)result[i] * (t->op == HOOP_AVG ? t->size : 1);
+    }
+    for (uint64_t i = 0; i < count && good; i++) {
+        double sum = 0, most = 0;
+        for (int r = 0; r < t->size; r++) {
+            sum += (double)element(t, r, i);
+            most += fabs((double)element(t, r, i));
+        }
+        /* what one call leaves behind, of all ranks, is all that is missing after twenty */
+        worst = fmax(worst, fabs(all[i] - CALLS * sum) / (most + 1e-30));
+    }
+    if (good && worst > 2.2 / 256) {
+        party_note("after %d calls the sums are off by %g of the magnitudes", CALLS, worst);
+        t->noted = 1;
+        good = 0;
+    }
+    free(left), free(all);
+    return good;
+}
+
 /* What is short, of another type or another operation keeps all its bits. */
 static int
 leaves_others(trial *t)
@@ -225,6 +266,11 @@ ranks_fn(int rank, int size, void *arg)
                tells(&t, "in a group", in_a_group(&t, 200017)) &&
                tells(&t, "it is not counted", narrowed(&t) > before + 4) &&
                tells(&t, "by an option", by_option(&t, 150001));
+    }
+    for (int k = 0; k < 2 && good; k++) {
+        t.data = 4 * k; /* ordinary numbers, and outliers */
+        t.op = k ? HOOP_AVG : HOOP_SUM;
+        good = tells(&t, "residuals", keeps_residuals(&t, 150001));
     }
     t.data = 0;
     good = good && tells(&t, "others", leaves_others(&t));

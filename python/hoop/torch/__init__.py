@@ -26,6 +26,10 @@ def _group() -> Any:
 def __getattr__(name: str) -> Any:
     if name == "Options":
         return _group().Options
+    if name in ("Compression", "compress_hook"):
+        from . import compress
+
+        return getattr(compress, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.distributed import DistBackendError
 
 from .. import ending
-from .._library import ANY_RANK, Stats, lib
+from .._library import ANY_RANK, DTYPES, OPS, WIRES, CallOptions, Stats, lib
 from . import backward, watcher
 from ..work import block, kept
 from .barrier import monitored_barrier
@@ -248,6 +248,18 @@ class Operations:
         address, count, dtype = summands(work, kind)
         finish = None if work is tensor else _copier([(tensor, work)])
         return self._run("allreduce", (address, address, count, dtype, op), opts, [work], tensors, finish)
+
+    def average_as_bfloat16(self, tensor: Tensor, residual: Tensor) -> HoopWork:
+        """The mean of a contiguous float32 tensor on the CPU, in place. residual: what rounding has taken from it."""
+        comm, count, handle = self._handle(), tensor.numel(), ctypes.c_void_p()
+        address, left = tensor.data_ptr(), residual.data_ptr()
+        options = CallOptions(ctypes.sizeof(CallOptions), 0, WIRES["bfloat16"], left, count)
+        self._count()
+        with writing(tensor):
+            code = lib.hoop_iallreduce_with(
+                address, address, count, DTYPES["float32"], OPS["avg"], comm, options, ctypes.byref(handle)
+            )
+        return self._started(code, handle, None, [tensor, residual], [tensor], None)
 
     def allreduce_coalesced(self, tensors: list[Tensor], opts: Any = None) -> Any:
         kind, op, factor = reduction(opts)

@@ -16,6 +16,10 @@ enum {
     SLICE = 512 << 10,           /* over TCP a frame costs system calls */
     SLICE_SHARED = 128 << 10,    /* through memory the cache counts */
     SLICE_LEAST = 4096,
+    STAGE = 8 << 20, /* over a network the parts of all-pairs are few and long; what is not used takes no memory */
+    STAGE_ONE_HOST = 768 << 10,
+    BLOCKS = 4,              /* of an all-pairs at least, so that one is summed while others travel, */
+    BLOCK_PART = 32 << 10,   /* unless their parts have fewer bytes */
     HALVES_LEAST = 8,        /* ranks; below, the ring's few hops cost less than the two more copies */
     HALVES_PART = 8 << 10,   /* bytes; longer parts do better on the ring */
     EXCHANGE_TWO = 48 << 10, /* longer vectors of two ranks would hold each other up on one connection */
@@ -166,6 +170,10 @@ hp_plan_depth(hp_plan_options *options, uint32_t *window, int one_host, int shar
     if (*bytes == 0)
         *bytes = one_host && shares ? SLICE_SHARED : SLICE;
     *bytes = *bytes < SLICE_LEAST ? SLICE_LEAST : *bytes & ~(SLICE_LEAST - 1U);
+    if (options->stage_bytes == 0)
+        options->stage_bytes = one_host ? STAGE_ONE_HOST : STAGE;
+    if (options->stage_bytes < SLICE_LEAST)
+        options->stage_bytes = SLICE_LEAST;
     if (*slices == 0)
         *slices = one_host ? SLICES_ONE_HOST : SLICES;
     if (*window == 0 && one_host) /* the fewer slots, the hotter */
@@ -222,8 +230,11 @@ cut_allpairs(hp_plan *plan, const hp_plan_options *options)
     uint64_t n = (uint64_t)plan->size, elem = plan->wire_elem, line = CACHE_LINE / elem, parts = plan->block ? 1 : n;
     uint64_t rooms = 6 * n - 4, most = (options->stage_bytes - CACHE_LINE) / (rooms * elem + sum_bytes(elem));
     int gathers = plan->kind == HP_ALLREDUCE || plan->kind == HP_REDUCE;
-    if (most > options->slice_bytes / elem)
-        most = options->slice_bytes / elem;
+    uint64_t wanted = ceil_div(plan->count, parts * BLOCKS), least = BLOCK_PART / elem;
+    wanted = wanted > least ? wanted : least;
+    wanted = wanted < options->slice_bytes / elem ? wanted : options->slice_bytes / elem;
+    if (most > wanted)
+        most = wanted;
     if (most > line)
         most = most / line * line;
     plan->grain = most >= line && ceil_div(plan->count, parts) >= 16 * line ? (uint32_t)line : 1;

@@ -80,7 +80,7 @@ uint64_t hp_plan_share(const hp_plan *plan, uint64_t count, uint64_t *begin);
 uint64_t hp_cut(uint64_t total, uint64_t parts, uint64_t k, uint32_t grain);
 
 /*
- * Fills in what the settings leave open (0): S slices, their size, and a window of W > S steps. one_host: all ranks are on
+ * Fills in what the settings leave open (0): S slices, their size, that of the stages, and a window of W > S steps. one_host: all ranks are on
  * one; shares: and pass their data through memory.
  */
 void hp_plan_depth(hp_plan_options *options, uint32_t *window, int one_host, int shares);

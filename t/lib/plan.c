@@ -380,6 +380,42 @@ test_slice_bytes(void)
        "one that is set is of whole pages");
 }
 
+static uint32_t
+stage_bytes(uint32_t set, int one_host)
+{
+    hp_plan_options o = {.stage_bytes = set};
+    uint32_t window = 0;
+    hp_plan_depth(&o, &window, one_host, 1);
+    return o.stage_bytes;
+}
+
+/* Bytes of the parts of an allreduce in rank order of four ranks, and how many blocks there are. */
+static void
+parts_are(uint64_t bytes, int one_host, uint64_t part, uint64_t loops)
+{
+    static const int ranks[] = {0, 1, 2, 3};
+    hp_plan_options o = {.channels = 1};
+    hp_call call = {.kind = HP_ALLREDUCE, .dtype = HOOP_FLOAT32, .op = HOOP_SUM, .root = -1, .ordered = 1};
+    uint32_t window = 0;
+    hp_plan plan;
+    hp_plan_depth(&o, &window, one_host, 0);
+    call.count = bytes / 4;
+    hp_plan_make(&plan, &call, NULL, ranks, 4, &o, 0, 1);
+    ok(plan.part * 4 == part && plan.loops == loops, "%ju bytes, %s: parts of %ju bytes, %ju blocks", (uintmax_t)bytes,
+       one_host ? "one host" : "hosts", (uintmax_t)plan.part * 4, (uintmax_t)plan.loops);
+}
+
+static void
+test_stage_bytes(void)
+{
+    ok(stage_bytes(0, 1) == 768 << 10 && stage_bytes(0, 0) == 8 << 20, "stages fit the path");
+    ok(stage_bytes(100, 0) == 4096 && stage_bytes(1 << 20, 1) == 1 << 20, "one that is set stays, from 4096 on");
+    parts_are(64 << 10, 0, 32 << 10, 1);
+    parts_are(1 << 20, 0, 64 << 10, 4);
+    parts_are(64 << 20, 0, 399424, 43);
+    parts_are(64 << 20, 1, 37440, 449);
+}
+
 /* Up to where fewer steps pay: bench/RESULTS.md. */
 static void
 test_spread(void)
@@ -455,6 +491,7 @@ main(void)
     test_channels();
     test_depth();
     test_slice_bytes();
+    test_stage_bytes();
     test_spread();
     test_plans();
     test_root();

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ORDERED = 128, WIRE = 2, WIRES = 4 }; /* beside the op, and beside `fused`, in their bytes */
+enum { ORDERED = 128, AS_BFLOAT16 = 128 }; /* beside the op, and beside the type, in their bytes */
 
 static const char *const kind_names[HP_KINDS] = {
     [HP_ALLREDUCE] = "allreduce",
@@ -32,9 +32,9 @@ void
 hp_call_put(uint8_t out[HP_CALL_BYTES], const hp_call *call)
 {
     out[0] = call->kind;
-    out[1] = call->dtype;
+    out[1] = (uint8_t)(call->dtype | (call->wire == HOOP_WIRE_BFLOAT16 ? AS_BFLOAT16 : 0));
     out[2] = (uint8_t)(call->op | (call->ordered ? ORDERED : 0));
-    out[3] = (uint8_t)(call->fused | call->wire * WIRE);
+    out[3] = call->fused;
     hp_put32(out + 4, (uint32_t)call->root);
     hp_put64(out + 8, call->count);
 }
@@ -43,11 +43,11 @@ void
 hp_call_get(hp_call *call, const uint8_t in[HP_CALL_BYTES])
 {
     call->kind = in[0];
-    call->dtype = in[1];
+    call->dtype = in[1] & (AS_BFLOAT16 - 1);
+    call->wire = in[1] >= AS_BFLOAT16 ? HOOP_WIRE_BFLOAT16 : 0;
     call->op = in[2] & (ORDERED - 1);
     call->ordered = in[2] >= ORDERED;
-    call->fused = in[3] % WIRE;
-    call->wire = in[3] / WIRE % WIRES;
+    call->fused = in[3];
     call->root = (int32_t)hp_get32(in + 4);
     call->count = hp_get64(in + 8);
     call->name = NULL;

@@ -29,6 +29,11 @@ check_bytes(void)
     is_int(-1, back.root, "root -1 survives");
     back.wire = HOOP_WIRE_BFLOAT16;
     ok(!hp_call_equal(&sample, &back), "a type on the wire makes another call");
+    uint8_t with[HP_CALL_BYTES];
+    hp_call got;
+    hp_call_put(with, &back);
+    hp_call_get(&got, with);
+    ok(hp_call_equal(&got, &back), "which survives");
     back.wire = 0;
     back.ordered = 1;
     ok(!hp_call_equal(&sample, &back), "rank order makes another call");

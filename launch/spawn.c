@@ -76,16 +76,12 @@ arrange(const int want[5])
 static void
 reset_signals(int shielded)
 {
+    static const int ours[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXFSZ};
     sigset_t none;
     for (int i = 1; i < NSIG; i++)
         signal(i, SIG_DFL);
-    if (shielded) {
-        signal(SIGINT, SIG_IGN);
-        signal(SIGQUIT, SIG_IGN);
-        signal(SIGTSTP, SIG_IGN);
-        signal(SIGTERM, SIG_IGN);
-        signal(SIGHUP, SIG_IGN);
-    }
+    for (size_t i = 0; shielded && i < sizeof(ours) / sizeof(*ours); i++)
+        signal(ours[i], SIG_IGN);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }

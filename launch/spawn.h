@@ -20,7 +20,7 @@ typedef struct hp_spawn {
     int session;               /* 1: a session and process group of its own */
     int death_signal;          /* sent to it when the thread that starts it dies; 0: none */
     const cpu_set_t *affinity; /* the processors it is bound to; NULL: as we are */
-    int shielded;              /* 1: it ignores what is sent to our whole process group: by a terminal, by timeout(1) */
+    int shielded; /* 1: it ignores what is sent to our whole process group, by a terminal or timeout(1), and is ours */
 } hp_spawn;
 
 typedef enum hp_spawn_step { HP_SPAWN_FORK, HP_SPAWN_SET_UP, HP_SPAWN_EXEC } hp_spawn_step;

@@ -60,7 +60,7 @@ run "$hooprun" -n 2 "$hooprun" -n 2 echo twice
 like 'hooprun has started hooprun 2 times' "$(cat err)" 'hooprun in the place of the program'
 is '' "$(cat out)" '... starts nothing'
 
-# timeout(1), systemd and a closed terminal signal the whole group, with the remote shells in it.
+# timeout(1), systemd, batch systems and a closed terminal signal the whole group, with the remote shells in it.
 port=$(own_port)
 start "$abs_top_builddir/t/sys/far_shell" serve "$port" 2>served
 cat >far <<END
@@ -70,14 +70,14 @@ exec "$abs_top_builddir/t/sys/far_shell" call 127.0.0.1 $port "\$@"
 END
 cat >save <<'END'
 #!/bin/sh
-trap 'echo "rank $HOOP_RANK saved"; exit 0' TERM HUP
+trap 'echo "rank $HOOP_RANK saved"; exit 0' TERM HUP USR1 USR2
 echo $$ >>pids
 while :; do sleep 0.1; done
 END
 chmod +x far save
-for signal in TERM HUP; do
+for signal in TERM HUP USR1 USR2; do
     : >pids
-    start setsid "$hooprun" --rsh ./far -H n1,n2 ./save >out 2>err </dev/null
+    start setsid "$hooprun" --forward-signals --rsh ./far -H n1,n2 ./save >out 2>err </dev/null
     both() { [ "$(wc -l <pids)" = 2 ]; }
     await both
     kill -$signal -"$started"

@@ -201,7 +201,7 @@ exited(void *arg, hp_host *host, const hp_rank_exit *end)
     (void)arg;
     (void)host;
     check_rank(end->rank);
-    fuzz_check(end->cause <= HP_EXIT_CPU_TIME);
+    fuzz_check(end->cause <= HP_EXIT_PERHAPS_MEMORY);
     note(4, (uint64_t)end->rank << 32 | (uint32_t)end->pid, end->ms ^ (uint32_t)end->status, NULL, 0);
 }
 

@@ -61,7 +61,7 @@ take_rank_message(hp_host *host, const hp_agent_msg *msg)
                                     .host = host->name,
                                     .status = (int)hp_get32(bytes + 8),
                                     .ms = hp_get64(bytes + 12),
-                                    .cause = cause <= HP_EXIT_CPU_TIME ? cause : HP_EXIT_UNKNOWN};
+                                    .cause = cause <= HP_EXIT_PERHAPS_MEMORY ? cause : HP_EXIT_UNKNOWN};
         host->all->process[rank].ended = 1;
         owner->exited(owner->arg, host, &ended);
     }

@@ -48,7 +48,8 @@ char *
 hp_rank_exit_sentence(const hp_rank_exit *e, int others, int go_on)
 {
     static const char *const why[] = {"", ", because its host or its control group was out of memory,",
-                                      ", because it has used its processor time (ulimit -t),"};
+                                      ", because it has used its processor time (ulimit -t),",
+                                      ", perhaps for lack of memory (dmesg tells what the kernel has killed),"};
     char how[160];
     const char *name = "no common one";
     int number = WTERMSIG(e->status);
@@ -59,7 +60,7 @@ hp_rank_exit_sentence(const hp_rank_exit *e, int others, int go_on)
         snprintf(how, sizeof(how), "killed by signal %d (%s)%s%s", number, name,
                  WCOREDUMP(e->status) ? ", core dumped," : "", why[e->cause]);
     else
-        snprintf(how, sizeof(how), "exited with status %d", WEXITSTATUS(e->status));
+        snprintf(how, sizeof(how), "exited with status %d%s", WEXITSTATUS(e->status), why[e->cause]);
     return hp_xasprintf("rank %d (%s, pid %d, %s) %s after %llu.%llu s%s%s", e->rank, e->host, e->pid, e->program, how,
                         (unsigned long long)e->ms / 1000, (unsigned long long)e->ms / 100 % 10, e->note,
                         hp_say_others(others, go_on).text);
@@ -107,39 +108,50 @@ hp_exit_oom_kills(const char *groups, const char *root)
     return n;
 }
 
-static double
-cpu_of_children(void)
-{
-    struct rusage used;
-    if (getrusage(RUSAGE_CHILDREN, &used) < 0)
-        return 0;
-    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
-           (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6;
-}
-
 void
 hp_exit_watch_open(hp_exit_watch *watch)
 {
-    *watch = (hp_exit_watch){.oom_kills = hp_exit_oom_kills("/proc/self/cgroup", "/sys/fs/cgroup"),
-                             .cpu = cpu_of_children()};
+    watch->group = hp_exit_oom_kills("/proc/self/cgroup", "/sys/fs/cgroup");
+    watch->host = oom_kill_of("/proc", "", "", "vmstat");
 }
 
-hp_exit_cause
-hp_exit_cause_of(hp_exit_watch *watch, int status)
+/* limit: of its processor time, in seconds. */
+static hp_exit_cause
+find_why(hp_exit_watch *watch, int status, rlim_t limit, const struct rusage *used)
 {
-    struct rlimit limit;
-    double before = watch->cpu;
-    watch->cpu = cpu_of_children();
-    if (!WIFSIGNALED(status) || (WTERMSIG(status) != SIGKILL && WTERMSIG(status) != SIGXCPU))
-        return HP_EXIT_UNKNOWN;
-    if (WTERMSIG(status) == SIGKILL && hp_exit_oom_kills("/proc/self/cgroup", "/sys/fs/cgroup") > watch->oom_kills) {
-        watch->oom_kills++;
+    hp_exit_watch now;
+    int number = hp_exit_status(status) - 128;
+    if (number != SIGKILL)
+        return number == SIGXCPU ? HP_EXIT_CPU_TIME : HP_EXIT_UNKNOWN;
+    hp_exit_watch_open(&now);
+    int is_ours = now.group != watch->group, is_elsewhere = now.host != watch->host;
+    watch->group += (uint64_t)is_ours;
+    watch->host += (uint64_t)is_elsewhere;
+    if (is_ours)
         return HP_EXIT_MEMORY;
-    }
     /* the kernel counts ticks for the limit, which may be too many, and more exactly for what it reports */
-    int is_over = getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-                  watch->cpu - before >= 0.5 * (double)limit.rlim_cur;
-    return is_over || WTERMSIG(status) == SIGXCPU ? HP_EXIT_CPU_TIME : HP_EXIT_UNKNOWN;
+    double seconds = (double)(used->ru_utime.tv_sec + used->ru_stime.tv_sec) +
+                     (double)(used->ru_utime.tv_usec + used->ru_stime.tv_usec) * 1e-6;
+    if (limit != RLIM_INFINITY && seconds >= 0.5 * (double)(limit ? limit : 1))
+        return HP_EXIT_CPU_TIME;
+    return is_elsewhere ? HP_EXIT_PERHAPS_MEMORY : HP_EXIT_UNKNOWN;
+}
+
+/* The child may have changed its own limits. It has them until it is waited for. */
+pid_t
+hp_exit_reap(hp_exit_watch *watch, int *status, hp_exit_cause *cause)
+{
+    struct rlimit limit = {.rlim_max = RLIM_INFINITY};
+    struct rusage used = {0};
+    siginfo_t child = {0};
+    if (waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) < 0)
+        return -1;
+    if (child.si_pid == 0)
+        return 0;
+    prlimit(child.si_pid, RLIMIT_CPU, NULL, &limit);
+    pid_t pid = wait4(child.si_pid, status, 0, &used);
+    *cause = find_why(watch, *status, limit.rlim_max, &used);
+    return pid;
 }
 
 /* --- which exit is the cause --- */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rank_exit: the end of a rank's process, in words, and why the kernel has killed it, where it tells: the out-of-memory
- * killer counts in the control group of the process (memory.events of version 2, memory.oom_control of version 1), and
- * a process under a limit of processor time (ulimit -t) has used that time. And which of the ranks' ends is the cause of the
+ * rank_exit: the end of a rank's process, in words, and why the kernel has killed it or its child, where it tells: the
+ * out-of-memory killer counts in the control group of the process (memory.events of version 2, memory.oom_control of
+ * version 1) and for the whole host (/proc/vmstat), and a process under a limit of processor time (ulimit -t) has used that
+ * time. And which of the ranks' ends is the cause of the
  * others, and the report about it, for which the end of every rank's standard error is kept.
  */
 #ifndef HP_LAUNCH_RANK_EXIT_H
@@ -11,7 +12,14 @@
 #include "base/buffer.h"
 #include "launch/output.h"
 
-typedef enum hp_exit_cause { HP_EXIT_UNKNOWN, HP_EXIT_MEMORY, HP_EXIT_CPU_TIME } hp_exit_cause;
+#include <sys/types.h>
+
+typedef enum hp_exit_cause {
+    HP_EXIT_UNKNOWN,
+    HP_EXIT_MEMORY,
+    HP_EXIT_CPU_TIME,
+    HP_EXIT_PERHAPS_MEMORY /* of another control group */
+} hp_exit_cause;
 
 enum { HP_EXIT_NOTE = 64 };
 
@@ -37,14 +45,16 @@ char *hp_rank_exit_sentence(const hp_rank_exit *ended, int others, int go_on);
 int hp_rank_exit_precedes(int wait_status, int other);
 
 typedef struct hp_exit_watch {
-    uint64_t oom_kills; /* of this control group, which the ranks are in too; those that are explained */
-    double cpu;         /* seconds of all children that were waited for */
+    uint64_t group, host; /* processes killed for memory that are explained: of this control group, and of all */
 } hp_exit_watch;
 
 void hp_exit_watch_open(hp_exit_watch *watch);
 
-/* Of a child that has just been waited for, with this wait status. */
-hp_exit_cause hp_exit_cause_of(hp_exit_watch *watch, int status);
+/*
+ * The next child that has ended; 0: none has; -1: there is none, or errno. A shell's status for a child of its own tells of
+ * a signal, too.
+ */
+pid_t hp_exit_reap(hp_exit_watch *watch, int *status, hp_exit_cause *cause);
 
 /* How many processes of a control group were killed for memory. /proc/self/cgroup and /sys/fs/cgroup, but for tests. */
 uint64_t hp_exit_oom_kills(const char *groups, const char *root);

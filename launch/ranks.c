@@ -279,13 +279,10 @@ is_open(const hp_ranks *ranks)
 }
 
 static void
-rank_exited(hp_ranks *ranks, local_rank *r, int status)
+rank_exited(hp_ranks *ranks, local_rank *r, int status, hp_exit_cause cause)
 {
-    const hp_rank_exit ended = {.rank = r->number,
-                                .pid = r->pid,
-                                .status = status,
-                                .cause = hp_exit_cause_of(&ranks->exits, status),
-                                .ms = (hp_now() - r->started) / HP_MS};
+    const hp_rank_exit ended = {
+        .rank = r->number, .pid = r->pid, .status = status, .cause = cause, .ms = (hp_now() - r->started) / HP_MS};
     if (status != 0 && is_open(ranks))
         kill(-r->pid, SIGKILL); /* what it has left behind is not in the way of the next one */
     r->pid = 0;
@@ -303,12 +300,13 @@ rank_exited(hp_ranks *ranks, local_rank *r, int status)
 void
 hp_ranks_reap(hp_ranks *ranks)
 {
+    hp_exit_cause cause;
     int status;
     pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+    while ((pid = hp_exit_reap(&ranks->exits, &status, &cause)) > 0)
         for (int i = 0; i < ranks->count; i++)
             if (ranks->rank[i].pid == pid)
-                rank_exited(ranks, &ranks->rank[i], status);
+                rank_exited(ranks, &ranks->rank[i], status, cause);
     if (pid < 0 && errno == ECHILD && ranks->living == 0 && !is_open(ranks))
         end(ranks);
 }

@@ -2,6 +2,7 @@
 /* fake_process: see fake_process.h. */
 #include "t/launch/fake_process.h"
 
+#include "launch/rank_exit.h"
 #include "t/tap/tap.h"
 
 #include <errno.h>
@@ -27,6 +28,7 @@ pid_t __wrap_hp_spawn_start(const hp_spawn *spawn, hp_spawn_step *step);
 int __real_kill(pid_t pid, int signal);
 int __wrap_kill(pid_t pid, int signal);
 pid_t __wrap_waitpid(pid_t pid, int *status, int options);
+pid_t __wrap_hp_exit_reap(hp_exit_watch *watch, int *status, hp_exit_cause *cause);
 int __wrap_hp_proctree_signal(pid_t ancestor, int signal);
 void __wrap_hp_proctree_end(pid_t root);
 
@@ -184,6 +186,14 @@ __wrap_waitpid(pid_t pid, int *status, int options)
         bail("waitpid(%d, %d) would wait", pid, options);
     errno = ECHILD;
     return running ? 0 : -1;
+}
+
+pid_t
+__wrap_hp_exit_reap(hp_exit_watch *watch, int *status, hp_exit_cause *cause)
+{
+    (void)watch;
+    *cause = HP_EXIT_UNKNOWN;
+    return __wrap_waitpid(-1, status, WNOHANG);
 }
 
 /* The descendants of the test are all fake processes, those of a fake process none. KILL ends them. */

@@ -55,18 +55,21 @@ check_groups(void)
     is_int(0, (int)hp_exit_oom_kills("/nowhere", root), "no groups at all");
 }
 
-/* How a child dies that does so. */
-static int
-status_of(void (*fn)(void))
+/* Why a child has ended that does so. */
+static hp_exit_cause
+cause_of(hp_exit_watch *watch, void (*fn)(void))
 {
+    hp_exit_cause cause = HP_EXIT_UNKNOWN;
     int status;
-    pid_t pid = fork();
+    pid_t pid = fork(), reaped;
     if (pid == 0) {
         fn();
         _exit(3);
     }
-    waitpid(pid, &status, 0);
-    return status;
+    while ((reaped = hp_exit_reap(watch, &status, &cause)) == 0)
+        usleep(1000);
+    is_int(pid, reaped, "the child that has ended");
+    return cause;
 }
 
 static void
@@ -76,10 +79,24 @@ be_killed(void)
 }
 
 static void
+exceed(void)
+{
+    raise(SIGXCPU);
+}
+
+static void
 use_up(void)
 {
+    setrlimit(RLIMIT_CPU, &(struct rlimit){.rlim_cur = 2, .rlim_max = 2});
     for (volatile unsigned i = 0;; i++)
         continue;
+}
+
+static void
+be_killed_early(void)
+{
+    setrlimit(RLIMIT_CPU, &(struct rlimit){.rlim_cur = 0, .rlim_max = 0});
+    raise(SIGKILL);
 }
 
 static void
@@ -88,21 +105,32 @@ leave(void)
 }
 
 static void
+report_killed(void)
+{
+    _exit(128 + SIGKILL);
+}
+
+static void
 check_causes(void)
 {
     hp_exit_watch watch;
     hp_exit_watch_open(&watch);
-    is_int(HP_EXIT_UNKNOWN, hp_exit_cause_of(&watch, status_of(leave)), "a child that exits");
-    is_int(HP_EXIT_UNKNOWN, hp_exit_cause_of(&watch, status_of(be_killed)), "one that somebody kills");
-    if (watch.oom_kills > 0) {
-        watch.oom_kills--;
-        is_int(HP_EXIT_MEMORY, hp_exit_cause_of(&watch, SIGKILL), "one that the kernel kills for memory");
-        is_int(HP_EXIT_UNKNOWN, hp_exit_cause_of(&watch, SIGKILL), "which explains no second one");
-    }
-    setrlimit(RLIMIT_CPU, &(struct rlimit){.rlim_cur = 2, .rlim_max = 2});
-    is_int(HP_EXIT_CPU_TIME, hp_exit_cause_of(&watch, status_of(use_up)), "one that has used its processor time");
-    is_int(HP_EXIT_UNKNOWN, hp_exit_cause_of(&watch, status_of(be_killed)), "another one under that limit");
-    is_int(HP_EXIT_CPU_TIME, hp_exit_cause_of(&watch, SIGXCPU), "the signal that says so");
+    is_int(HP_EXIT_UNKNOWN, cause_of(&watch, leave), "a child that exits");
+    is_int(HP_EXIT_UNKNOWN, cause_of(&watch, be_killed), "one that somebody kills");
+    watch.group--;
+    watch.host--;
+    is_int(HP_EXIT_MEMORY, cause_of(&watch, be_killed), "one that the kernel kills for memory");
+    is_int(HP_EXIT_UNKNOWN, cause_of(&watch, be_killed), "which explains no second one");
+    watch.group--;
+    watch.host--;
+    is_int(HP_EXIT_MEMORY, cause_of(&watch, report_killed), "a shell whose child the kernel kills for memory");
+    watch.host--;
+    is_int(HP_EXIT_UNKNOWN, cause_of(&watch, leave), "a child that exits is not killed");
+    is_int(HP_EXIT_PERHAPS_MEMORY, cause_of(&watch, be_killed), "the kernel kills in another control group");
+    is_int(HP_EXIT_UNKNOWN, cause_of(&watch, be_killed), "... once");
+    is_int(HP_EXIT_CPU_TIME, cause_of(&watch, use_up), "one that has used the processor time that it set itself");
+    is_int(HP_EXIT_UNKNOWN, cause_of(&watch, be_killed_early), "another one under such a limit");
+    is_int(HP_EXIT_CPU_TIME, cause_of(&watch, exceed), "the signal that says so");
 }
 
 static void
@@ -115,13 +143,22 @@ check_words(void)
         "memory, after 0.1 s",
         "rank 1 (vm, pid 6888, ./eat) killed by signal 9 (SIGKILL), because it has used its processor time (ulimit "
         "-t), "
-        "after 0.1 s"};
-    for (int cause = HP_EXIT_UNKNOWN; cause <= HP_EXIT_CPU_TIME; cause++) {
+        "after 0.1 s",
+        "rank 1 (vm, pid 6888, ./eat) killed by signal 9 (SIGKILL), perhaps for lack of memory (dmesg tells what the "
+        "kernel has killed), after 0.1 s"};
+    for (int cause = HP_EXIT_UNKNOWN; cause <= HP_EXIT_PERHAPS_MEMORY; cause++) {
         e.cause = (hp_exit_cause)cause;
         char *sentence = hp_rank_exit_sentence(&e, 0, 0);
         is_string(wanted[cause], sentence, "in words");
         free(sentence);
     }
+    e.status = 137 << 8;
+    e.cause = HP_EXIT_MEMORY;
+    char *sentence = hp_rank_exit_sentence(&e, 0, 0);
+    is_string("rank 1 (vm, pid 6888, ./eat) exited with status 137, because its host or its control group was out of "
+              "memory, after 0.1 s",
+              sentence, "a shell's");
+    free(sentence);
 }
 
 int

@@ -10,9 +10,11 @@ plan_lazy
 cd "$tmp" || bail "no $tmp"
 run() { timeout 60 "$@" >out 2>err </dev/null; }
 
-run sh -c 'ulimit -t 1; exec "$0" -n 2 sh -c "test \$HOOP_RANK = 1 || exec sleep 60; while :; do :; done"' "$hooprun"
+run "$hooprun" -n 2 sh -c 'test $HOOP_RANK = 1 || exec sleep 60; ulimit -t 1; while :; do :; done'
 like 'rank 1 .* killed by signal (9 \(SIGKILL\)|24 \(SIGXCPU\)), because it has used its processor time \(ulimit -t\), after' \
     "$(cat err)" 'a rank that has used its processor time'
+run "$hooprun" -n 2 sh -c 'test $HOOP_RANK = 1 || exec sleep 60; ulimit -t 1; sh -c "while :; do :; done"; exit $?'
+like 'rank 1 .* exited with status (137|152), because it has used its processor time' "$(cat err)" '... or its child has'
 
 # A control group of version 1 or 2 with little memory. What one cannot make here, skips.
 group=
@@ -40,8 +42,14 @@ END
     is 137 $? 'a rank that the kernel kills for memory'
     like 'rank 1 .* killed by signal 9 \(SIGKILL\), because its host or its control group was out of memory, after' \
         "$(cat err)" '... by name'
+    run sh -c 'echo $$ >"$1/cgroup.procs" && exec "$0" -n 2 sh -c "python3 eat.py; exit \$?"' "$hooprun" "$group"
+    like 'rank 1 .* exited with status 137, because its host or its control group was out of memory, after' \
+        "$(cat err)" '... or its child'
+    run "$hooprun" -n 2 sh -c 'test $HOOP_RANK = 0 || echo $$ >"$0/cgroup.procs" && exec python3 eat.py' "$group"
+    like 'rank 1 .* \(SIGKILL\), perhaps for lack of memory \(dmesg tells what the kernel has killed\), after' \
+        "$(cat err)" '... or perhaps, in a group of its own'
 else
-    skip 2 'no control group with a limit of memory can be made here, or there is no python3, or a sanitizer eats its memory'
+    skip 4 'no control group with a limit of memory can be made here, or there is no python3, or a sanitizer eats its memory'
 fi
 
 run sh -c 'ulimit -f 0; exec "$0" -n 2 echo here' "$hooprun" 2>&1

@@ -335,9 +335,9 @@ hp_environment_host(const hoop_config *config, char host[64])
     char boot[64] = "";
     FILE *file;
     uint64_t id = HP_HASH_START;
-    if (gethostname(host, 64) != 0)
+    memset(host, 0, 64);
+    if (gethostname(host, 63) != 0 && !*host) /* of 64 bytes, the most for a name, the first 63 are there */
         snprintf(host, 64, "unknown-host");
-    host[63] = 0;
     if (*given)
         return hp_hash_text(id, given);
     file = fopen("/proc/sys/kernel/random/boot_id", "re");

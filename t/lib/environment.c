@@ -6,9 +6,11 @@
 #include "hoop.h"
 #include "t/tap/tap.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const names[] = {
     "FLUX_JOB_SIZE",        "FLUX_TASK_RANK",     "PALS_RANKID",  "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK",
@@ -17,13 +19,15 @@ static const char *const names[] = {
     "SLURM_STEP_NUM_TASKS", "SLURM_PROCID",       "PMIX_RANK",    "HOOP_RANK",           "HOOP_SIZE",
     "HOOP_RENDEZVOUS"};
 
-static char said[512]; /* the line about the launcher */
+static char said[512]; /* the line about the launcher, */
+static char named[64]; /* and the name that this host has in it */
 
 static void
 keep_line(void *arg, int level, const char *line)
 {
     (void)arg;
     (void)level;
+    snprintf(named, sizeof(named), "%.*s", (int)strcspn(line, ":"), line);
     if (strstr(line, "launcher: "))
         snprintf(said, sizeof(said), "%s", strstr(line, "launcher: "));
 }
@@ -110,15 +114,31 @@ test_one(void)
     alone("HOOP_SIZE=1 HOOP_RANK=0 PMIX_RANK=0", "launcher: HOOP_SIZE, so a ring of one (no HOOP_RENDEZVOUS)");
 }
 
+static void
+test_long_name(void)
+{
+    char longest[65] = "";
+    memset(longest, 'n', 64);
+    if (unshare(CLONE_NEWUTS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWUTS) != 0) {
+        skip(2, "this process may not give its host another name");
+        return;
+    }
+    is_int(0, sethostname(longest, 64), "the longest name that a host can have");
+    start("", &(hoop_error){0});
+    ok(*named && strncmp(named, longest, strlen(named)) == 0, "is in its ranks' lines, as far as there is room: %s",
+       named);
+}
+
 int
 main(void)
 {
-    plan(29);
+    plan(31);
     setenv("HOOP_DEBUG", "info", 1);
     setenv("HOOP_CONF_FILE", "", 1);
     hoop_log_to(keep_line, NULL);
     test_many();
     test_ranks_only();
     test_one();
+    test_long_name();
     return tap_failures() != 0;
 }

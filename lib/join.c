@@ -165,8 +165,8 @@ tell_unanswered(const hoop_comm *comm, const hp_dial *dial, int silent, double s
     else if (met)
         hp_log(HP_LOG_WARN, "no connection to the rendezvous server (tried for %.1f s): %s", seconds, error.text);
     else
-        hp_log(HP_LOG_WARN, "no server answers at %s (tried for %.1f s); is hoop-rendezvous running there?",
-               hp_addr_print(server, text), seconds);
+        hp_log(HP_LOG_WARN, "no server answers at %s (tried for %.1f s): %s", hp_addr_print(server, text), seconds,
+               dial ? hp_dial_answer(dial) : "it has ended the connection");
     return 1;
 }
 

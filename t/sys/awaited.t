@@ -46,8 +46,8 @@ like '^hooprun: job [0-9a-f]{8}: all 4 ranks are here after [0-9.]+ s$' "$(tail 
 is '' "$(grep -v ' ranks are here after ' err)" 'no other line'
 
 await test -s hand.0
-like "no server answers at $address \\(tried for [0-9.]+ s\\); is hoop-rendezvous running there\\?\$" "$(head -n 1 hand.0)" \
-    'by hand, no server: rank 0 says that none answers'
+like "no server answers at $address \\(tried for [0-9.]+ s\\): Connection refused \\(nothing listens there: not started yet, " "$(head -n 1 hand.0)" \
+    'by hand, no server: rank 0 says that none answers, and why'
 is '' "$(cat hand.1)" 'another rank of its host does not'
 await ended never 1
 await ended local 1

@@ -37,16 +37,20 @@ struct search {
 enum { NO_MATCH = -1 };
 static const uint32_t UNFIT = UINT32_MAX;
 
-__attribute__((format(printf, 3, 4))) static void
-append(char *out, size_t size, const char *format, ...)
+/* Adds to a list what it has room for, and one "..." for all the rest. */
+__attribute__((format(printf, 4, 5))) static void
+append(char *list, size_t size, const char *separator, const char *format, ...)
 {
-    size_t n = out && size ? strnlen(out, size) : 0;
-    if (n + 1 >= size)
-        return;
+    char item[160];
+    size_t n = strlen(list), gap = n ? strlen(separator) : 0;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(out + n, size - n, format, arguments);
+    vsnprintf(item, sizeof(item), format, arguments);
     va_end(arguments);
+    if (n >= 3 && strcmp(list + n - 3, "...") == 0)
+        return;
+    int fits = n + gap + strlen(item) + strlen(separator) + sizeof("...") <= size;
+    snprintf(list + n, size - n, "%.*s%s", (int)gap, separator, fits ? item : "...");
 }
 
 static int
@@ -199,7 +203,7 @@ explain(const struct search *s, const struct ifaddrs *all, char *why, size_t siz
     why[0] = '\0';
     for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next)
         if (entry != s->best && usable(entry, &addr))
-            append(why, size, "%s%s (%s): %s", why[0] ? "; " : "", entry->ifa_name, hp_addr_host(&addr, host),
+            append(why, size, "; ", "%s (%s): %s", entry->ifa_name, hp_addr_host(&addr, host),
                    objection(s, entry, &addr));
 }
 
@@ -207,13 +211,13 @@ static hoop_result
 nothing_fits(const struct search *s, const struct ifaddrs *all, const char *wanted, hoop_error *error)
 {
     hp_addr addr;
-    char host[HP_ADDR_TEXT], list[160] = "";
+    char host[HP_ADDR_TEXT], list[140] = ""; /* a sentence has room for it */
     for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next)
         if (usable(entry, &addr))
-            append(list, sizeof(list), "%s%s (%s)%s", list[0] ? ", " : "", entry->ifa_name, hp_addr_host(&addr, host),
+            append(list, sizeof(list), ", ", "%s (%s)%s", entry->ifa_name, hp_addr_host(&addr, host),
                    kind_of(entry, &addr) == DOWN ? " down" : "");
     if (s->wish.given)
-        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s%.60s leaves no interface; this machine has %s",
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s%.50s leaves no interface; this machine has %s",
                           s->wish.option, wanted, list[0] ? list : "none");
     return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                       "no interface leads to the server; this machine has %s. HOOP_SOCKET_IFNAME names one",

@@ -90,7 +90,8 @@ hp_err_sys(hoop_error *error, hoop_result code, int number, const char *format, 
     va_end(ap);
     error->sys_errno = number;
     used = strlen(error->text);
-    snprintf(error->text + used, sizeof(error->text) - used, ": %s", strerror_r(number, buffer, sizeof(buffer)));
+    snprintf(error->text + used, sizeof(error->text) - used, ": %s%s", strerror_r(number, buffer, sizeof(buffer)),
+             number == EFBIG ? " (raise \"ulimit -f\")" : "");
     errno = saved;
     return code;
 }

@@ -9,6 +9,7 @@
 #include "perf/report.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -410,6 +411,10 @@ print_end(perf_run *run)
         fprintf(stderr, "hoop-bench: cannot write all of %s: %s\n", o->json, strerror(errno));
     if (o->csv && perf_csv_write(o->csv, &run->report) != 0)
         failed = 1;
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "hoop-bench: cannot write all to standard output\n");
+        failed = 1;
+    }
     return failed ? -1 : 0;
 }
 
@@ -453,6 +458,7 @@ main(int argc, char **argv)
     perf_run run = {.report = {.argc = argc, .argv = argv}};
     char why[256], gpu[256] = "";
     int wanted = perf_options_read(&run.options, argc, argv, why, sizeof(why));
+    signal(SIGXFSZ, SIG_IGN); /* a limit of file size (ulimit -f) is an error of the write */
     if (wanted == PERF_HELP)
         return fputs(perf_options_help(), stdout) < 0;
     if (wanted == PERF_VERSION) {

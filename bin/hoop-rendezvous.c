@@ -277,6 +277,7 @@ main(int argc, char **argv)
     char wrong[256];
     int option;
     hp_secmem_hide_process();
+    signal(SIGXFSZ, SIG_IGN); /* a limit of file size (ulimit -f) is an error of the write */
     opterr = 0;
     while ((option = getopt_long_only(argc, argv, ":", options, NULL)) != -1) {
         if (option == '?' || option == ':')

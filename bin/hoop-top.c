@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -426,6 +427,7 @@ main(int argc, char **argv)
     hoop_error error;
     char wrong[256];
     opterr = 0;
+    signal(SIGXFSZ, SIG_IGN); /* a limit of file size (ulimit -f) is an error of the write */
     for (int option; (option = getopt_long(argc, argv, letters, options, NULL)) != -1;)
         switch (option) {
         case 'o': c.once = 1; break;

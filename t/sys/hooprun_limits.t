@@ -52,8 +52,20 @@ else
     skip 4 'no control group with a limit of memory can be made here, or there is no python3, or a sanitizer eats its memory'
 fi
 
-run sh -c 'ulimit -f 0; exec "$0" -n 2 echo here' "$hooprun" 2>&1
-nok 'ulimit -f 0 kills no agent' grep -q 'is lost' err
+# What a program may not write into a file, it says through a pipe.
+limited()
+{
+    wanted=$1
+    shift
+    sh -c 'ulimit -f 0; "$@"; echo "status $?" >&2' limited "$@" 2>&1 >full </dev/null | cat >err
+    like "$wanted" "$(paste -sd ' ' err)" "no file may grow: ${1##*/}"
+}
+limited '^hooprun: .*: File too large \(raise "ulimit -f"\) status 1$' "$hooprun" -n 2 echo here
+limited '^hoop-rendezvous: .*secret.*: File too large \(raise "ulimit -f"\) status 2$' \
+    "$abs_top_builddir/bin/hoop-rendezvous" --new-secret secret
+limited '^hoop-top: cannot write: File too large status 1$' "$abs_top_builddir/bin/hoop-top" --once --json
+limited 'hoop-bench: cannot write all of json: File too large hoop-bench: cannot write all to standard output status 1$' \
+    "$abs_top_builddir/bin/hoop-bench" -e 4 -J json
 if [ "${HOOP_TEST_SANITIZE:-no}" = no ] && [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
     run unshare -m sh -c 'mount -t tmpfs none /proc && exec "$0" -n 2 sh -c "echo \$HOOP_RANK"' "$hooprun"
     is '0 0 1' "$? $(sort out | paste -sd ' ')" 'no /proc' || diag "$(cat err)"

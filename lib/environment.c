@@ -10,7 +10,9 @@
 #include "base/wire.h"
 #include "lib/server_thread.h"
 #include "net/interface.h"
+#include "net/socket.h"
 
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,19 +180,54 @@ hp_environment_find(hp_environment *environment, const hoop_config *config, hp_l
     return hp_environment_server(&environment->server, config, loop, deadline, error);
 }
 
+static unsigned
+interface_number(const char *name)
+{
+    hp_socket_lock(); /* the C library opens a socket for this */
+    unsigned number = if_nametoindex(name);
+    hp_socket_unlock();
+    return number;
+}
+
+/* The interface that a link-local address names may be another host's. */
+static void
+drop_foreign_interface(char *text)
+{
+    char *at = strchr(text, '%'), name[IF_NAMESIZE];
+    size_t n = at ? strcspn(at + 1, "]") : 0;
+    if (n == 0 || (at[1] >= '0' && at[1] <= '9'))
+        return;
+    snprintf(name, sizeof(name), "%.*s", (int)n, at + 1);
+    if (interface_number(name) == 0)
+        memmove(at, at + 1 + n, strlen(at + 1 + n) + 1);
+}
+
+/* A link-local address without an interface is on the network where the ranks meet. */
+static void
+find_interface(hp_addr *server, const hoop_config *config)
+{
+    const char *wanted = hp_config_text(config, HP_SET_socket_ifname);
+    char name[32];
+    hp_addr like;
+    if (!hp_addr_is_link_local(server) || server->u.v6.sin6_scope_id)
+        return;
+    if (find_join_host(&like, config) && hp_addr_is_link_local(&like))
+        hp_addr_scope_as(server, &like);
+    else if (!hp_interface_choose(&like, *wanted ? wanted : "fe80::/10", NULL, name, NULL, 0, NULL))
+        server->u.v6.sin6_scope_id = interface_number(name);
+}
+
 hoop_result
 hp_environment_server(hp_addr *server, const hoop_config *config, hp_loop *loop, uint64_t deadline, hoop_error *error)
 {
+    char text[256];
     hoop_error why;
-    hp_addr like;
-    hoop_result result = hp_addr_find(server, hp_config_text(config, HP_SET_rendezvous), loop, deadline, &why);
+    snprintf(text, sizeof(text), "%s", hp_config_text(config, HP_SET_rendezvous));
+    drop_foreign_interface(text);
+    hoop_result result = hp_addr_find(server, text, loop, deadline, &why);
     if (result != HOOP_SUCCESS)
         return hp_err_set(error, result, "HOOP_RENDEZVOUS: %.230s", why.text);
-    /* a link-local address has no scope when it comes from another host: it is on the network where the ranks meet */
-    if (hp_addr_is_link_local(server) && !server->u.v6.sin6_scope_id &&
-        ((find_join_host(&like, config) && hp_addr_is_link_local(&like)) ||
-         hp_interface_choose(&like, "fe80::/10", NULL, NULL, NULL, 0, NULL) == HOOP_SUCCESS))
-        hp_addr_scope_as(server, &like);
+    find_interface(server, config);
     hp_server_thread_come_home(server);
     return HOOP_SUCCESS;
 }

@@ -215,6 +215,13 @@ ip -n "$id-2" addr flush dev eth0
 give 1 eth0 fe80::1/64
 give 2 eth0 fe80::2/64
 meets 'link-local addresses alone' 'fe80::1%eth0' '[fe80::2%eth0]'
+ip -n "$id-1" link set eth0 down
+ip -n "$id-1" link set eth0 name wire0
+ip -n "$id-1" link set wire0 up
+give 1 wire0 fe80::1/64
+./on 1 timeout 60 "$hooprun" --rsh ./far -H 'localhost:1,[fe80::2%wire0]:1' "$guest" >out 2>err </dev/null
+is "$(right)" "$(sed -n 's/^.*\(rank . of .: right\).*/\1/p' out | sort | tr '\n' ';')" '... with another name on each host' ||
+    diag "$(cat out err)"
 
 # The first host reaches both others on each network, and is reached. Those reach each other on the second one alone, so the
 # address that works for the server is a black hole for one link of the ring.

@@ -43,10 +43,10 @@ hp_timerfd_set(int fd, uint64_t when)
 {
     struct itimerspec spec = {0};
     if (when != HP_NEVER) {
-        spec.it_value.tv_sec = (time_t)(when / HP_SEC);
-        spec.it_value.tv_nsec = when ? (long)(when % HP_SEC) : 1; /* all zero would disarm it */
+        uint64_t now = hp_now(), wait = when > now ? when - now : 1; /* zero would disarm it */
+        spec.it_value = (struct timespec){.tv_sec = (time_t)(wait / HP_SEC), .tv_nsec = (long)(wait % HP_SEC)};
     }
-    return timerfd_settime(fd, TFD_TIMER_ABSTIME, &spec, NULL) == 0;
+    return timerfd_settime(fd, 0, &spec, NULL) == 0; /* a library that fakes the time would move an absolute one */
 }
 
 int

@@ -1,10 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* clock: nanoseconds that only grow, and that are nanoseconds. */
+/* clock: nanoseconds that only grow, and that are nanoseconds; also where the time of the day is faked. */
 #include "base/clock.h"
 
 #include "t/tap/tap.h"
 
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <time.h>
+#include <unistd.h>
+
+/* libfaketime moves every absolute time by as much as the time of the day, whatever the clock. */
+int
+timerfd_settime(int fd, int flags, const struct itimerspec *new, struct itimerspec *old)
+{
+    struct itimerspec moved = *new;
+    if (flags & TFD_TIMER_ABSTIME)
+        moved.it_value.tv_sec += 864000;
+    return (int)syscall(SYS_timerfd_settime, fd, flags, &moved, old);
+}
+
+static void
+test_faked(void)
+{
+    hp_alarm alarm;
+    struct pollfd p = {.fd = hp_alarm_open(&alarm), .events = POLLIN};
+    hp_alarm_set(&alarm, hp_alarm_time(&alarm) + 20 * HP_MS);
+    is_int(1, poll(&p, 1, 100000), "an alarm rings");
+    is_int(1, hp_alarm_rang(&alarm), "... which is known");
+    hp_alarm_set(&alarm, hp_alarm_time(&alarm) - HP_SEC);
+    is_int(1, poll(&p, 1, 100000), "one of the past rings at once");
+    close(p.fd);
+}
 
 /* What is not counted: more than a second between two looks, but for sleeps that were announced. */
 static void
@@ -37,7 +64,7 @@ main(void)
     uint64_t before, after;
     int backwards = 0;
     tap_limit(240);
-    plan(14);
+    plan(17);
     before = hp_now();
     for (int i = 0; i < 100000; i++) {
         uint64_t now = hp_now();
@@ -52,5 +79,6 @@ main(void)
        (unsigned long)((after - before) / 1000));
     ok(after - before < 50 * HP_SEC, "and is not measured in another unit");
     test_awake();
+    test_faked();
     return 0;
 }

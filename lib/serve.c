@@ -137,10 +137,10 @@ refuse_start(const hp_server_options *options, hoop_error *error)
 static void
 end(hoop_server *server)
 {
+    served = NULL; /* for a child of a fork */
     hp_server_thread_stop();
     hp_secmem_free(server->secret);
     free(server);
-    served = NULL;
 }
 
 static void

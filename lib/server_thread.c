@@ -25,19 +25,21 @@ typedef struct server_thread {
     int delivering; /* a thread waits until the hosts of the ranks have all */
 } server_thread;
 
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+/* Of the pointer, behind `changing`. A fork takes it, so a thread that holds it does not wait for the server's to end. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static server_thread *current;
 
 void
 hp_server_thread_lock(void)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&changing);
 }
 
 void
 hp_server_thread_unlock(void)
 {
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&changing);
 }
 
 /* --- the thread --- */
@@ -70,6 +72,10 @@ run(void *arg)
     hp_server_close(t->server);
     while (!hp_server_is_closed(t->server) && hp_loop_now(t->loop) < until)
         hp_loop_run(t->loop, LOOK_MS * HP_MS);
+    pthread_mutex_lock(&t->mutex);
+    t->rests = 1;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->mutex);
     return NULL;
 }
 
@@ -98,7 +104,9 @@ hp_server_thread_start(const hp_server_options *options, hoop_error *error)
     else
         t->server = hp_server_new(t->loop, options, error);
     if (t->server && hp_thread_start(&t->thread, run, t)) {
+        pthread_mutex_lock(&lock);
         current = t;
+        pthread_mutex_unlock(&lock);
         return HOOP_SUCCESS;
     }
     if (t->server)
@@ -116,27 +124,29 @@ hp_server_thread_addr(void)
 int
 hp_server_thread_is_here(void)
 {
-    hp_server_thread_lock();
+    pthread_mutex_lock(&lock);
     int here = current != NULL;
-    hp_server_thread_unlock();
+    pthread_mutex_unlock(&lock);
     return here;
 }
 
 void
 hp_server_thread_announce(const hp_addr *announced, const hp_addr *own)
 {
+    pthread_mutex_lock(&lock);
     current->announced = *announced;
     current->own = *own;
+    pthread_mutex_unlock(&lock);
 }
 
 void
 hp_server_thread_come_home(hp_addr *server)
 {
-    hp_server_thread_lock();
+    pthread_mutex_lock(&lock);
     if (current && hp_addr_same_host(server, &current->announced) &&
         hp_addr_port(server) == hp_addr_port(&current->announced))
         *server = current->own;
-    hp_server_thread_unlock();
+    pthread_mutex_unlock(&lock);
 }
 
 void
@@ -145,13 +155,15 @@ hp_server_thread_stop(void)
     server_thread *t = current;
     if (!t)
         return;
-    current = NULL;
     pthread_mutex_lock(&t->mutex);
     t->stop = 1;
     pthread_cond_broadcast(&t->changed);
     pthread_mutex_unlock(&t->mutex);
     hp_loop_wake(t->loop);
-    pthread_join(t->thread, NULL);
+    pthread_join(t->thread, NULL); /* it may be in the program's log function, which may wait for a thread that forks */
+    pthread_mutex_lock(&lock);
+    current = NULL;
+    pthread_mutex_unlock(&lock);
     take_down(t);
 }
 
@@ -210,4 +222,5 @@ hp_server_thread_forked(void)
         pthread_mutex_unlock(&current->mutex);
     current = NULL;
     pthread_mutex_unlock(&lock);
+    changing = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* a thread of the parent may have held it */
 }

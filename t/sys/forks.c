@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -116,15 +117,14 @@ drive(void *comm)
 
 /* A greeting for a job that nobody knows: a line in the log. */
 static int
-knock(void)
+knock(const struct sockaddr_in *sin)
 {
     const uint8_t nonce[32] = {1};
     const hp_hello hello = {.job_id = {9}, .role = HP_ROLE_DATA, .mode = HP_MODE_AUTH, .ver_min = HP_WIRE_MIN};
     uint8_t m1[HP_M1] = {0};
-    struct sockaddr_in sin = party_own_port();
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     hp_hello_put(m1, &hello, nonce);
-    if (connect(fd, (struct sockaddr *)&sin, sizeof(sin)) != 0 || send(fd, m1, HP_M1, MSG_NOSIGNAL) != HP_M1)
+    if (connect(fd, (const struct sockaddr *)sin, sizeof(*sin)) != 0 || send(fd, m1, HP_M1, MSG_NOSIGNAL) != HP_M1)
         bail("nobody listens");
     return fd;
 }
@@ -134,7 +134,8 @@ static int
 others_go_on(hoop_comm *other)
 {
     char byte;
-    int fd = knock(), closed = 0;
+    struct sockaddr_in own = party_own_port();
+    int fd = knock(&own), closed = 0;
     for (tap_wait w = {0}; !closed && tap_waits(&w);) {
         hoop_comm_progress(other);
         closed = recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
@@ -157,7 +158,8 @@ slow_log(int rank, int size, void *arg)
         return 1;
     hoop_log_to(stand, NULL);
     pthread_create(&thread, NULL, drive, comm);
-    int fd = knock();
+    struct sockaddr_in own = party_own_port();
+    int fd = knock(&own);
     while (!atomic_load(&told))
         usleep(1000);
     bad = !others_go_on(other);
@@ -171,11 +173,11 @@ slow_log(int rank, int size, void *arg)
            hoop_comm_destroy(comm) != HOOP_SUCCESS;
 }
 
-/* --- forks while rings are made and ended --- */
+/* --- a fork while the server of this process is stopped, and its thread in the program's function for the log --- */
 
-enum { FORK_SECONDS = 4, PER_CHILD_S = 40, CANNOT_SERVE = 100 };
+enum { CANNOT_SERVE = 100 };
 
-static atomic_int rings_over, kept_sockets, hung, wrong_children;
+static atomic_int stopper;
 
 /* A server of this process, at any port, with the party's secret. */
 static hoop_server *
@@ -199,6 +201,78 @@ cannot_serve(void)
     hoop_server *own = serve();
     return own && hoop_server_stop(own) == HOOP_SUCCESS ? 0 : CANNOT_SERVE;
 }
+
+static void
+stand_until_forked(void *arg, int level, const char *line)
+{
+    (void)arg, (void)level;
+    if (!strstr(line, "closed"))
+        return;
+    atomic_store(&speaking, 1);
+    while (!atomic_load(&forked))
+        usleep(1000);
+}
+
+static void *
+stop_server(void *server)
+{
+    atomic_store(&stopper, (int)syscall(SYS_gettid));
+    hoop_server_stop(server);
+    return NULL;
+}
+
+/* Whether that thread sleeps now: it does so only in hoop_server_stop. */
+static int
+sleeps(int thread)
+{
+    char path[64], text[256] = "";
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
+    FILE *file = fopen(path, "re");
+    if (!file || !fgets(text, sizeof(text), file))
+        bail("cannot read %s", path);
+    fclose(file);
+    const char *state = strrchr(text, ')');
+    return state && state[2] == 'S';
+}
+
+static int
+forks_in_a_stop(int rank, int size, void *arg)
+{
+    char address[HOOP_SERVER_TEXT] = "";
+    struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    pthread_t thread;
+    int status = -1;
+    (void)rank, (void)size, (void)arg;
+    setenv("HOOP_DEBUG", "info", 1);
+    hoop_log_to(stand_until_forked, NULL);
+    hoop_server *server = serve();
+    hoop_server_address(server, address, sizeof(address));
+    sin.sin_port = htons((uint16_t)atoi(strrchr(address, ':') + 1));
+    int fd = knock(&sin);
+    while (!atomic_load(&speaking))
+        usleep(1000);
+    pthread_create(&thread, NULL, stop_server, server);
+    while (!atomic_load(&stopper) || !sleeps(atomic_load(&stopper)))
+        usleep(1000);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        hoop_log_to(NULL, NULL);
+        _exit(cannot_serve());
+    }
+    waitpid(child, &status, 0);
+    party_note("the child ended with %x", status);
+    atomic_store(&forked, 1);
+    pthread_join(thread, NULL);
+    close(fd);
+    return status;
+}
+
+/* --- forks while rings are made and ended --- */
+
+enum { FORK_SECONDS = 4, PER_CHILD_S = 40 };
+
+static atomic_int rings_over, kept_sockets, hung, wrong_children;
 
 static void
 fork_once(void)
@@ -297,6 +371,9 @@ main(void)
     diag("%s", p.guest[0].note);
     ok(party_run(&p, 2, slow_log, NULL, LIMIT) == 0,
        "a slow function for the log stops no other communicator and no fork, and may fork itself");
+    ok(party_run(&p, 1, forks_in_a_stop, NULL, LIMIT) == 0,
+       "a fork does not wait for the server of its process to end, and the child may serve");
+    diag("%s", p.guest[0].note);
     for (int serves = 0; serves < 2; serves++) {
         fork_case c = {.until = party_clock() + FORK_SECONDS, .serves = serves};
         ok(party_run(&p, 4, forks_among_rings, &c, LIMIT) == 0,

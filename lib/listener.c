@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RECENT = 64, DISPUTED_MS = 3000 };
+enum { RECENT = 1024, DISPUTED_MS = 3000 }; /* a rank is in 256 communicators at a time */
 
 struct hp_listener {
     hp_acceptor *acceptor;

@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { RANKS = 8 };
+enum { RANKS = 8, LATER = 600 };
 
 static hp_listener_options options = {.rank = -1};
 static hp_keys keys, others; /* of one job, with different secrets */
@@ -179,9 +179,14 @@ test_not_yet(void)
     ok(wrong.done && wrong.result.status == HP_BAD_COMM, "when all are known, an unknown one is refused");
     hang_up(&wrong);
     rise(&b);
+    for (uint64_t comm = 1000; comm < 1000 + LATER; comm++) {
+        sit(&b, &keys);
+        hp_listener_name(&b.entry, comm, 5, 0, RANKS);
+        rise(&b);
+    }
     dial(&wrong, &a, 200, 1, 5);
     run(&wrong, &a, &a, 500 * HP_MS);
-    ok(!wrong.done, "one that has left is not: what its ring is told counts");
+    ok(!wrong.done, "one that has left is not, %d communicators ago: what its ring is told counts", LATER);
     hang_up(&wrong);
     hang_up(&o);
     rise(&a);

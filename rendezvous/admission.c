@@ -97,14 +97,14 @@ hp_admission_declared(const hp_job_conn *conn, const hp_join *join)
 
 /*
  * Refuses a second process with the number of a rank that is in a ring. The same process may open a second
- * communicator.
+ * communicator, with another port if that has another interface.
  */
 static hoop_result
 check_holders(hp_roster *rosters, const hp_join *join, hoop_error *error)
 {
     for (const hp_roster *r = rosters; r && !join->parent && join->member.rank >= 0; r = r->next) {
         const hp_member *holder = r->world ? hp_roster_holder(r, join->member.rank) : NULL;
-        if (!holder || hp_member_same(holder, &join->member))
+        if (!holder || (holder->pid == join->member.pid && holder->host_id == join->member.host_id))
             continue;
         hp_err_set(
             error, HOOP_ERR_RENDEZVOUS,

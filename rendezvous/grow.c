@@ -33,19 +33,12 @@ sweep(hp_job *job)
     }
 }
 
-/* A process has one port for all its communicators. In containers two processes of a host may have one number. */
-static int
-is_same_process(const hp_member *a, const hp_member *b)
-{
-    return hp_member_same(a, b) && hp_addr_port(&a->addr) == hp_addr_port(&b->addr);
-}
-
 static hoop_result
 check_process(const hp_job *job, const hp_join *join, hoop_error *error)
 {
     for (const hp_join_group *m = job->newcomers; m; m = m->next)
         for (int i = 0; i < m->joined_n; i++)
-            if (is_same_process(&m->joined[i].member, &join->member) && m->joined[i].number != join->epoch)
+            if (hp_member_same(&m->joined[i].member, &join->member) && m->joined[i].number != join->epoch)
                 return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                                   "this process (%s, pid %u) waits for hoop_comm_grow already: one process is one rank",
                                   join->member.host, join->member.pid);

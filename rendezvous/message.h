@@ -75,10 +75,21 @@ hp_member_process(const hp_member *who)
     return hp_say_rank(who->rank, who->host, who->pid);
 }
 
+/* By host and process. Containers of one host may have equal numbers of processes, but not of ports. */
+static inline int
+hp_member_order(const hp_member *a, const hp_member *b)
+{
+    if (a->host_id != b->host_id)
+        return a->host_id < b->host_id ? -1 : 1;
+    if (a->pid != b->pid)
+        return a->pid < b->pid ? -1 : 1;
+    return (int)hp_addr_port(&a->addr) - (int)hp_addr_port(&b->addr);
+}
+
 static inline int
 hp_member_same(const hp_member *a, const hp_member *b) /* whether both are the same process */
 {
-    return a->pid == b->pid && a->host_id == b->host_id;
+    return hp_member_order(a, b) == 0;
 }
 
 /* A ring. order[position] = rank: ranks of one host are adjacent, else sorted by number. */

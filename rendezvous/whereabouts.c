@@ -157,18 +157,10 @@ add_split(hp_whereabouts *w, const hp_join_group *m)
 }
 
 static int
-compare_processes(const hp_member *a, const hp_member *b)
-{
-    if (a->host_id != b->host_id)
-        return a->host_id < b->host_id ? -1 : 1;
-    return a->pid < b->pid ? -1 : a->pid > b->pid;
-}
-
-static int
 compare(const void *one, const void *other)
 {
     const hp_stay *a = one, *b = other;
-    int process = compare_processes(a->who, b->who);
+    int process = hp_member_order(a->who, b->who);
     if (process)
         return process;
     if (a->since != b->since)
@@ -183,7 +175,7 @@ first_of(const hp_whereabouts *w, const hp_member *who)
     size_t from = 0, to = w->n;
     while (from < to) {
         size_t middle = from + (to - from) / 2;
-        if (compare_processes(w->stays[middle].who, who) < 0)
+        if (hp_member_order(w->stays[middle].who, who) < 0)
             from = middle + 1;
         else
             to = middle;
@@ -220,7 +212,7 @@ make_graph(hp_whereabouts *w)
 {
     int count = 0;
     for (size_t i = 0; i < w->n; i++) {
-        count += i == 0 || compare_processes(w->stays[i - 1].who, w->stays[i].who) != 0;
+        count += i == 0 || hp_member_order(w->stays[i - 1].who, w->stays[i].who) != 0;
         w->stays[i].index = count - 1;
     }
     w->waits = count ? hp_alloc((size_t)count, sizeof(*w->waits)) : NULL;

@@ -427,6 +427,26 @@ test_probed(void)
     sim_close(&s);
 }
 
+/* Processes of two containers with the network of their host, which both have number 803 there. */
+static void
+test_containers(void)
+{
+    const hp_member *who[N];
+    start();
+    hp_member *members = s.job->rosters->ring.members;
+    members[5].host_id = members[3].host_id;
+    members[5].pid = members[3].pid;
+    hp_addr_set_port(&members[5].addr, 4001);
+    sim_report(&s, 0, 17, 2, 2);
+    sim_break(&s, 3);
+    sim_break(&s, 5);
+    is_int(2, hp_absence_list(s.job, who, N), "each is asked");
+    hp_member ended = members[5];
+    hp_job_probed(s.job, &ended, 1, s.now);
+    is_int(N - 2, sim_told(&s, N, -1, HOOP_ERR_PEER_LOST, 5), "the one that has ended is named, not the other one");
+    sim_close(&s);
+}
+
 static void
 test_link_losses(void)
 {
@@ -508,6 +528,7 @@ main(void)
     test_return();
     test_return_last();
     test_probed();
+    test_containers();
     test_link_losses();
     test_proxies();
     return tap_failures() != 0;

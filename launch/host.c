@@ -14,7 +14,10 @@
 #include <string.h>
 #include <sys/wait.h>
 
-enum { STARTS_AT_ONCE = 64 }; /* remote shells that have not answered yet */
+enum {
+    STARTS_AT_ONCE = 64,   /* remote shells that have not answered yet */
+    RECORDERS_A_RANK = 256 /* one of each communicator, of which a rank can be in so many at a time */
+};
 
 /* How long an agent's word on a process counts: it repeats it each second, unless it is stopped or cut off. */
 #define PROCESS_WORD (5 * HP_SEC)
@@ -98,7 +101,9 @@ take_message(void *arg, hp_agent_conn *conn, const hp_agent_msg *msg)
                       msg->size - 4);
         break;
     case HP_MSG_DONE: host->done = 1; break;
-    case HP_MSG_FLIGHT: /* bytes that are no recorder are dropped */
+    case HP_MSG_FLIGHT: /* bytes that are no recorder are dropped, and what are too many */
+        if (all->recorders.count >= RECORDERS_A_RANK * (size_t)all->places.size)
+            break;
         state = hp_get32(msg->payload);
         hp_flight_add(&all->recorders, msg->payload + 12, NULL, msg->size - 12,
                       state <= HP_FLIGHT_MOVES ? (hp_flight_state)state : HP_FLIGHT_UNKNOWN, hp_get64(msg->payload + 4),

@@ -258,9 +258,6 @@ check_reports(void)
     told("", "so is output of a third stream");
     reports(0, HP_MSG_TAKEN, "\5\0\0\0", 4, "");
     told("taken 5|", "input that was taken");
-    reports(0, HP_MSG_FLIGHT, "\2\0\0\0", 4, "12345678and more");
-    told("", "a flight recorder is kept, if it is one");
-    is_uint(0, hosts.recorders.count, "and this is none");
     reports(0, HP_MSG_FAIL, "\176\0\0\0", 4, "cannot");
     told("failed n1 126 cannot|", "ranks that could not be started");
     reports(1, HP_MSG_DONE, "", 0, "");
@@ -301,6 +298,28 @@ check_again(void)
     hp_failure_close(&failure);
     end();
     ranks = restarts = 0;
+}
+
+/* An agent may send flight recorders without end. */
+static void
+check_recorders(void)
+{
+    static union {
+        hp_flight_word words[HP_FLIGHT_BYTES / 8];
+        uint8_t bytes[HP_FLIGHT_BYTES];
+    } file;
+    static uint8_t message[12 + HP_FLIGHT_HEAD_BYTES + HP_FLIGHT_RECORD_BYTES]; /* more would fill the pipe */
+    hp_flight_begin(file.words, &(hp_flight_head){.size = 1});
+    memcpy(message + 12, file.bytes, sizeof(message) - 12);
+    begin("n1:1");
+    run_all();
+    reports(0, HP_MSG_FLIGHT, "\2\0\0\0", 4, "12345678and more");
+    is_uint(0, hosts.recorders.count, "what is no flight recorder is dropped");
+    for (int i = 0; i < 258; i++)
+        reports(0, HP_MSG_FLIGHT, message, sizeof(message), "");
+    is_uint(256, hosts.recorders.count, "so are more than a rank can have");
+    told("", "nobody hears of that");
+    end();
 }
 
 /* The hosts are asked for their flight recorders. */
@@ -454,6 +473,7 @@ main(void)
     check_spec();
     check_reports();
     check_again();
+    check_recorders();
     check_look();
     check_process();
     check_pings();

@@ -137,7 +137,7 @@ fill_absent(const hp_table_view *v, int rank, char cell[HP_CELL])
         snprintf(cell, HP_CELL, "%s, %.80s", missing, what);
     else if (*missing)
         snprintf(cell, HP_CELL, "%.80s%s%s", what, *what ? ", " : "", missing);
-    else if (*what || !r->histories || !r->histories[rank].seen)
+    else if (*what || !r->histories || !r->histories[rank].last.operations) /* the first report may still be to come */
         snprintf(cell, HP_CELL, "%.120s", *what ? what : "none that lasts");
     else
         snprintf(cell, HP_CELL, "%llu done", (unsigned long long)r->histories[rank].last.operations);

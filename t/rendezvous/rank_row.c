@@ -311,6 +311,22 @@ test_works_elsewhere(void)
     sim_close(&s);
 }
 
+/* What a rank has done in its first second is in no report yet. */
+static void
+test_first_report(void)
+{
+    const hp_vitals vitals = {.operations = 0};
+    uint8_t bytes[HP_VITALS_BYTES];
+    sim s;
+    open_rings(&s);
+    hp_vitals_put(bytes, &vitals);
+    sim_say(&s, 0, HP_STATS, bytes, sizeof(bytes));
+    print(&s, 100);
+    const char *row = line_with("0     node1  800");
+    ok(strstr(row, "none that lasts"), "a first report of no operations is no number: %s", row);
+    sim_close(&s);
+}
+
 int
 main(void)
 {
@@ -324,5 +340,6 @@ main(void)
     test_stream();
     test_streams_wait();
     test_works_elsewhere();
+    test_first_report();
     return tap_failures() != 0;
 }

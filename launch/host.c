@@ -49,6 +49,7 @@ take_rank_message(hp_host *host, const hp_agent_msg *msg)
     if (rank < 0)
         return;
     if (msg->type == HP_MSG_STARTED) {
+        hp_places_started(&host->all->places, rank);
         owner->started(owner->arg, host, rank, hp_get32(bytes + 4));
     } else if (msg->type == HP_MSG_STOPPED) {
         host->all->process[rank] =
@@ -296,7 +297,7 @@ hp_host_lost(hp_host *host, hp_failure *failure)
 {
     hp_hosts *all = host->all;
     for (int rank = 0; rank < all->places.size; rank++)
-        if (hp_host_has(host, rank) && all->places.rank[rank].state == HP_PLACE_TAKEN)
+        if (hp_host_has(host, rank))
             hp_failure_lost(failure, rank);
     return hp_places_lost(&all->places, host->index, hp_loop_now(all->loop));
 }

@@ -92,7 +92,7 @@ hp_places_lost(hp_places *p, int host, uint64_t now)
         hp_place *at = &p->rank[rank];
         if (at->state == HP_PLACE_TAKEN && at->host == host)
             lost += !hp_places_failed(p, rank, LONG_LIFE, now);
-        else if (at->state == HP_PLACE_DUE && at->next == host)
+        else if ((at->state == HP_PLACE_DUE || at->state == HP_PLACE_STARTING) && at->next == host)
             lost += !find_place(p, at);
     }
     return lost;
@@ -120,11 +120,17 @@ hp_places_next(hp_places *p, uint64_t now)
         hp_place *at = &p->rank[rank];
         if (at->state != HP_PLACE_DUE || at->due > now)
             continue;
-        at->state = HP_PLACE_TAKEN;
+        at->state = HP_PLACE_STARTING;
         at->host = at->next;
         return rank;
     }
     return -1;
+}
+
+void
+hp_places_started(hp_places *p, int rank)
+{
+    p->rank[rank].state = HP_PLACE_TAKEN;
 }
 
 uint64_t

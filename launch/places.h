@@ -10,9 +10,10 @@
 #include "launch/rank_exit.h"
 
 typedef enum hp_place_state {
-    HP_PLACE_TAKEN, /* a process runs there, or is starting */
-    HP_PLACE_DUE,   /* one will be started */
-    HP_PLACE_EMPTY  /* the last one has ended */
+    HP_PLACE_TAKEN,    /* a process runs there, or the first one is starting */
+    HP_PLACE_DUE,      /* one will be started */
+    HP_PLACE_STARTING, /* its host's agent was told to start one, and has not said that it has */
+    HP_PLACE_EMPTY     /* the last one has ended */
 } hp_place_state;
 
 typedef struct hp_place {
@@ -40,7 +41,10 @@ void hp_places_ended(hp_places *places, int rank); /* it is not started again */
 /* Its process has failed, `lived` ns after its start. 1: it is started again; 0: no restart is left, or no host. */
 int hp_places_failed(hp_places *places, int rank, uint64_t lived, uint64_t now);
 
-/* This host is lost. Returns how many ranks that ran there, or were due there, are not started again on another one. */
+/*
+ * This host is lost. Returns how many ranks that ran there, or were due there, are not started again on another one. A start
+ * that did not come about counts only once.
+ */
 int hp_places_lost(hp_places *places, int host, uint64_t now);
 
 /*
@@ -49,8 +53,9 @@ int hp_places_lost(hp_places *places, int host, uint64_t now);
  */
 void hp_places_note(const hp_places *places, hp_rank_exit *ended);
 
-/* A rank that is to be started now: its place is taken then. -1: there is none. */
+/* A rank that is to be started now: it is STARTING then. -1: there is none. */
 int hp_places_next(hp_places *places, uint64_t now);
+void hp_places_started(hp_places *places, int rank);
 
 /* ns until the next one is due; at most `most`. */
 uint64_t hp_places_wait(const hp_places *places, uint64_t now, uint64_t most);

@@ -243,7 +243,7 @@ hp_failure_lost(hp_failure *failure, int rank)
     r->spared |= lost;
     r->running = 0;
     failure->running -= lost;
-    failure->last = 1;
+    failure->last = lost ? 1 : failure->last;
     return lost;
 }
 

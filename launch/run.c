@@ -416,16 +416,19 @@ rank_started(void *arg, hp_host *host, int rank, unsigned pid)
         hp_diag(run->output, "rank %d runs on %s, pid %u", rank, host->name, pid);
 }
 
-/* An agent that ends before it has reported that all is done: its host is lost, unless a rank failed just before. */
+/*
+ * An agent that ends before it has reported that all is done, or could have to start ranks again: its host is lost, unless
+ * a rank failed just before.
+ */
 static void
 agent_over(void *arg, hp_host *host)
 {
     hp_run *run = arg;
+    int lost = host->done ? run->hosts.places.most > 0 : !host->given_up;
     if (!host->done)
         report_failure(run);
-    if (!host->done && !host->given_up && run->phase != STOPPING && run->phase != FINISHED) {
-        int lost = hp_host_lost(host, &run->failure);
-        int go_on = host->has_spec && hp_failure_spare(&run->failure, lost);
+    if (lost && run->phase != STOPPING && run->phase != FINISHED) {
+        int go_on = host->has_spec && hp_failure_spare(&run->failure, hp_host_lost(host, &run->failure));
         hp_agent_conn_report_end(host->conn, run->output, host->has_spec ? run->failure.running : -1, go_on);
         if (!go_on)
             stop(run, 1, GRACE);

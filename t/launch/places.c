@@ -121,6 +121,22 @@ check_hosts(void)
     end();
 }
 
+/* A host is lost after its agent was told to start a rank, and before that has happened. */
+static void
+check_start_lost(void)
+{
+    begin("a:1,b:1,c:1,d:1", 1, 1);
+    is_int(0, hp_places_lost(&places, 0, now), "a host is lost whose rank is started on the next one");
+    is_int(0, starts(0), "at once");
+    is_int(0, hp_places_lost(&places, 1, now), "that is lost before the rank has started there");
+    is_int(0, starts(0), "so it is started on one more");
+    is_int(2, places.rank[0].host, "the next one");
+    is_int(1, places.used, "with the same restart");
+    hp_places_started(&places, 0);
+    is_int(1, hp_places_lost(&places, 2, now), "where it did start no restart is left for it");
+    end();
+}
+
 int
 main(void)
 {
@@ -128,5 +144,6 @@ main(void)
     check_one();
     check_pauses();
     check_hosts();
+    check_start_lost();
     return 0;
 }

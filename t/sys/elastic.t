@@ -12,9 +12,9 @@ plan_lazy
 cd "$tmp" || bail "no $tmp"
 
 pid_of() { sed -n "s/^hooprun: rank $1 runs on .*, pid \([0-9]*\)$/\1/p" err | tail -n 1; }
-says() { grep -qs "$1" "$2"; }
+says() { grep -q "$1" "$2"; }
 over() { [ -s status ]; }
-is_up() { says 'to learn from' out && [ "$(grep -c "^hooprun: rank . runs on" err 2>/dev/null)" = "$1" ]; }
+is_up() { says 'to learn from' out && [ "$(grep -c "^hooprun: rank . runs on" err)" = "$1" ]; }
 
 # launch RANKS LEAST OPTION...: a training in the background, until it has begun; $restarts: how many
 restarts=0
@@ -22,7 +22,7 @@ launch()
 {
     ranks=$1 least=$2
     shift 2
-    rm -f status out err # what the last one wrote tells nothing of this one
+    rm -f status
     start sh -c '"$@" >out 2>err </dev/null; echo $? >status' sh "$hooprun" -v -n $ranks --elastic $least \
         --max-restarts $restarts "$train" "$@"
     await is_up $ranks || bail "no ring: $(tail -n 3 err)"
@@ -131,7 +131,7 @@ echo $$ >agent.$host
 exec "$@"
 SH
 chmod +x shell
-rm -f status out err
+rm -f status
 start sh -c '"$@" >out 2>err </dev/null; echo $? >status' sh "$hooprun" -v --rsh ./shell -H a:2,b:1 --elastic 2 "$train" $endless
 await is_up 3 || bail "no ring: $(tail -n 3 err)"
 kill -KILL "$(cat agent.b)"
@@ -140,13 +140,14 @@ like 'hooprun: b is lost: .*; 2 others go on' "$(cat err)" '... and hooprun says
 kill -KILL "$(pid_of 0)"
 ends 137 'a rank on the other host is one too many'
 nok '... and the loss that was got over is not its reason' grep -q 'had failed: rank 2' err
-# Its rank is started again on a free slot of another host, also of one without ranks.
-for hosts in b:1,a:3 b:1,a:2,c:1; do
-    rm -f status out err # what the last one wrote tells nothing of this one
+# Its rank is started again on a free slot of another host, also of one without ranks, and also if its agent ends in good order.
+for lost in 'KILL b:1,a:3' 'TERM b:1,a:2,c:1'; do
+    hosts=${lost#* }
+    rm -f status
     start sh -c '"$@" >out 2>err </dev/null; echo $? >status' sh "$hooprun" -v --rsh ./shell -H $hosts -n 3 --elastic 2 \
         --max-restarts 1 "$train" $endless
     await is_up 3 || bail "no ring: $(tail -n 3 err)"
-    kill -KILL "$(cat agent.b)"
+    kill -s "${lost% *}" "$(cat agent.b)"
     ok "a host of $hosts is lost, and three again" await rings_of 3 1 || diag "$(tail -n 5 out err)"
     like 'hooprun: rank 0 is started again on [ac] \(restart 1 of 1\)' "$(cat err)" '... said'
     send KILL 0

@@ -246,8 +246,7 @@ start_ranks(agent *a)
     /* What the ranks here read as peer_timeout_ms, this process reads, too: it has their variables and settings files. */
     uint32_t ms = (uint32_t)hp_config_glance_number(HP_SET_peer_timeout_ms);
     a->lease = hp_lease_of(ms * HP_MS);
-    hp_knock_open(&a->knock, a->loop, getenv("HOOP_RENDEZVOUS"), a->secret_fd,
-                  a->spec.ranks > 0 ? a->spec.rank[0] : -1);
+    hp_knock_open(&a->knock, a->loop, getenv("HOOP_RENDEZVOUS"), a->secret_fd, a->spec.host);
     hp_agent_msg_put32(&a->out.buffer, HP_MSG_LEASE, ms);
     push(a);
     a->ranks = hp_ranks_start(a->loop, &a->spec, a->secret_fd, a->own_dir, &owner, &start_error);

@@ -27,7 +27,7 @@ static const rule rules[] = {
     [HP_MSG_OPTION] = {HP_TO_AGENT, 5, 4 + 64},
     [HP_MSG_WINDOW] = {HP_TO_AGENT, 4, 4},
     [HP_MSG_RANKS] = {HP_TO_AGENT, 4, HP_AGENT_MSG_MAX},
-    [HP_MSG_LOCAL] = {HP_TO_AGENT, 8, 8},
+    [HP_MSG_LOCAL] = {HP_TO_AGENT, 12, 12},
     [HP_MSG_GO] = {HP_TO_AGENT, 0, 0},
     [HP_MSG_STDIN] = {HP_TO_AGENT, 1, HP_AGENT_MSG_TEXT},
     [HP_MSG_STDIN_END] = {HP_TO_AGENT, 0, 0},
@@ -140,7 +140,7 @@ hp_winsize_take(const hp_agent_msg *msg)
 void
 hp_spec_put(hp_buffer *out, const hp_spec *spec)
 {
-    const uint32_t local[] = {(uint32_t)spec->local_first, (uint32_t)spec->local_size};
+    const uint32_t local[] = {(uint32_t)spec->local_first, (uint32_t)spec->local_size, (uint32_t)spec->host};
     uint8_t required = (uint8_t)spec->dir_required, value[4];
     size_t size = 4 * ((size_t)spec->ranks + 1);
     uint8_t *ranks = hp_xcalloc(size, 1);
@@ -165,7 +165,7 @@ hp_spec_put(hp_buffer *out, const hp_spec *spec)
     hp_winsize_put(out, spec->winsize);
     hp_agent_msg_put(out, HP_MSG_RANKS, ranks, size, NULL, 0);
     free(ranks);
-    hp_agent_msg_put_words(out, HP_MSG_LOCAL, local, 2);
+    hp_agent_msg_put_words(out, HP_MSG_LOCAL, local, 3);
     hp_agent_msg_put(out, HP_MSG_GO, NULL, 0, NULL, 0);
 }
 
@@ -266,6 +266,7 @@ hp_spec_take(hp_spec *spec, const hp_agent_msg *msg, hoop_error *error)
             return wrong(error, "a local rank is out of range");
         spec->local_first = (int)first;
         spec->local_size = (int)size;
+        spec->host = (int)(hp_get32(msg->payload + 8) & INT32_MAX);
         return HOOP_SUCCESS;
     case HP_MSG_GO:
         if (spec->argv.count == 0 || !spec->rank || spec->local_size < spec->ranks ||

@@ -17,7 +17,7 @@
 #include "launch/xalloc.h"
 
 #define HP_AGENT_MARK "HOOP-AGENT "
-#define HP_AGENT_GREETING HP_AGENT_MARK "9 " /* 9: the version of these messages */
+#define HP_AGENT_GREETING HP_AGENT_MARK "10 " /* 10: the version of these messages */
 
 enum { HP_AGENT_MSG_HEAD = 8, HP_AGENT_MSG_MAX = 132 * 1024, HP_AGENT_MSG_TEXT = 64 * 1024, HP_AGENT_MSG_WORDS = 4 };
 enum { HP_SPEC_RANKS = 16384, HP_SPEC_BYTES = 16 << 20 };
@@ -32,7 +32,7 @@ typedef enum hp_agent_msg_type {
     HP_MSG_OPTION,    /* u32 value | name: an HP_AGENT_OPTION of options.def */
     HP_MSG_WINDOW,    /* u16 columns | u16 rows of the terminal that shows the output; also when that changes */
     HP_MSG_RANKS,     /* u32 world | u32 rank, for each rank on this host; without any it only waits for AGAIN */
-    HP_MSG_LOCAL,     /* u32 local rank of the first | u32 local size */
+    HP_MSG_LOCAL,     /* u32 local rank of the first | u32 local size | u32 number of the host */
     HP_MSG_GO,        /* start them */
     HP_MSG_STDIN,     /* for rank 0 */
     HP_MSG_STDIN_END, /* nothing more for rank 0 */
@@ -103,6 +103,7 @@ typedef struct hp_spec {
     int ranks;
     int local_first; /* local rank of the first */
     int local_size;  /* local ranks of this machine, which may have several names */
+    int host;        /* the launcher's number of this host */
     size_t bytes;    /* taken so far */
     int complete;    /* GO has come */
 } hp_spec;

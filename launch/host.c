@@ -221,6 +221,7 @@ fill_spec(const hp_job_server *s, int host, hp_spec *spec)
     spec->ranks = mapping->ranks.count[host];
     spec->local_first = mapping->host[host].local_first;
     spec->local_size = mapping->host[host].local_size;
+    spec->host = host;
     spec->rank = hp_xcalloc((size_t)spec->ranks, sizeof(*spec->rank));
     for (int i = 0; i < spec->ranks; i++)
         spec->rank[i] = mapping->ranks.first[host] + i;
@@ -406,11 +407,10 @@ hp_hosts_process(const hp_hosts *hosts, int rank, uint32_t pid)
 }
 
 void
-hp_hosts_knocked(hp_hosts *hosts, int rank)
+hp_hosts_knocked(hp_hosts *hosts, int host)
 {
-    for (int i = 0; i < hosts->count; i++)
-        if (rank >= hosts->host[i].first && rank < hosts->host[i].first + hosts->host[i].count)
-            hosts->host[i].knocked = hp_loop_now(hosts->loop);
+    if (host < hosts->count)
+        hosts->host[host].knocked = hp_loop_now(hosts->loop);
 }
 
 void

@@ -97,8 +97,8 @@ void hp_hosts_again(hp_hosts *hosts, int rank);
 /* What is known of the process `pid` of this rank; an agent's word counts for five seconds. */
 hp_process hp_hosts_process(const hp_hosts *hosts, int rank, uint32_t pid);
 
-void hp_hosts_knocked(hp_hosts *hosts,
-                      int rank); /* the agent of this rank's host has made a new connection to the server */
+/* The agent of host number `host` >= 0 has made a new connection to the server. */
+void hp_hosts_knocked(hp_hosts *hosts, int host);
 
 /* To rank 0. As functions of hp_stdin_owner: `hosts` is a hp_hosts. */
 void hp_hosts_stdin(void *hosts, const uint8_t *bytes, size_t n);

@@ -100,7 +100,7 @@ hp_knock_again(hp_knock *k)
 }
 
 void
-hp_knock_open(hp_knock *k, hp_loop *loop, const char *server, int secret_fd, int rank)
+hp_knock_open(hp_knock *k, hp_loop *loop, const char *server, int secret_fd, int host)
 {
     hp_secret secret;
     hoop_error error;
@@ -108,7 +108,7 @@ hp_knock_open(hp_knock *k, hp_loop *loop, const char *server, int secret_fd, int
     if (!server || hp_addr_parse(&k->server, server, &error) != HOOP_SUCCESS ||
         hp_secret_from_fd(&secret, secret_fd, &error) != HOOP_SUCCESS)
         return;
-    k->hello = (hp_hello){.my_rank = (uint32_t)rank,
+    k->hello = (hp_hello){.my_rank = (uint32_t)host,
                           .your_rank = HP_RANK_SERVER,
                           .role = HP_ROLE_ASK,
                           .mode = HP_MODE_AUTH,

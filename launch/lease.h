@@ -6,10 +6,10 @@
  * The launcher speaks to each agent, and each agent to the launcher, a few times in the time-out. When the network
  * fails and is back after some time, TCP waits for up to as long again before it tries once more, so silence alone does
  * not mean that the network is still cut. An agent that has heard nothing for a while therefore knocks: it makes a new
- * connection to the job's server, which the launcher has, and proves in a handshake (HP_ROLE_ASK) on which rank's host it
- * is. If that succeeds, the launcher lives, and the network is back; the launcher learns the same about the agent. An
- * agent whose knocks are not answered ends its ranks when its lease is over; the launcher gives up the host after that,
- * so no rank is left there.
+ * connection to the job's server, which the launcher has, and proves in a handshake (HP_ROLE_ASK) on which host it is.
+ * If that succeeds, the launcher lives, and the network is back; the launcher learns the same about the agent. An agent
+ * whose knocks are not answered ends its ranks when its lease is over; the launcher gives up the host after that, so no
+ * rank is left there.
  */
 #ifndef HP_LAUNCH_LEASE_H
 #define HP_LAUNCH_LEASE_H
@@ -57,9 +57,9 @@ typedef struct hp_knock {
 
 /*
  * server: its address, "host:port" in numbers; NULL or another text: the knock never has an answer. secret_fd: the sealed
- * file with the job's key, only read here. rank: one that runs on this host.
+ * file with the job's key, only read here. host: its number.
  */
-void hp_knock_open(hp_knock *knock, hp_loop *loop, const char *server, int secret_fd, int rank);
+void hp_knock_open(hp_knock *knock, hp_loop *loop, const char *server, int secret_fd, int host);
 void hp_knock_again(hp_knock *knock); /* ends the last attempt, and starts the next one */
 void hp_knock_close(hp_knock *knock); /* zeroed memory is fine */
 

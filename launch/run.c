@@ -341,10 +341,10 @@ process_of(void *arg, int rank, uint32_t pid)
 }
 
 static void
-knocked(void *arg, int rank)
+knocked(void *arg, int host)
 {
     hp_run *run = arg;
-    hp_hosts_knocked(&run->hosts, rank);
+    hp_hosts_knocked(&run->hosts, host);
 }
 
 /* A host that has answered tells at which address it sees this machine; the server may start then. */

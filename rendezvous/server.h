@@ -39,8 +39,8 @@ typedef struct hp_server_options {
     const char *(*host_of)(void *arg, int rank);
     /* Likewise: whether the process of a rank, if it is `pid`, is stopped. */
     hp_process (*process)(void *arg, int rank, uint32_t pid);
-    /* Likewise: somebody on the host of this rank has made a new connection, and proven to know the job's key (launch/lease.h). */
-    void (*knocked)(void *arg, int rank);
+    /* Likewise: somebody on this host has made a new connection, and proven to know the job's key (launch/lease.h). */
+    void (*knocked)(void *arg, int host);
     /* A line of what a ring has done, when it is over (table.h); NULL: none are wanted. */
     void (*summary)(void *arg, const char *line);
     void *arg; /* of all of them */

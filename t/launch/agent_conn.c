@@ -97,7 +97,7 @@ check_greeting(void)
     begin(NULL);
     says(1, "Welcome!\nHOOP-AG");
     is_string("", heard, "half a greeting is none");
-    says(1, "ENT 3 0.1.0 192.0.2.7 and more\nHOOP-AGENT 9 0.1.0 192.0.2.7");
+    says(1, "ENT 3 0.1.0 192.0.2.7 and more\nHOOP-AGENT 10 0.1.0 192.0.2.7");
     is_string("", heard, "nor is a line that has more in it");
     says(1, "\n");
     is_string("greeted ", heard, "a whole line is");

@@ -22,6 +22,7 @@ example(void)
                  .ranks = 3,
                  .local_first = 1,
                  .local_size = 5,
+                 .host = 2,
                  .winsize = {24, 80}};
     hp_strings_add(&o.argv, strdup("./train"));
     hp_strings_add(&o.argv, strdup(""));
@@ -71,7 +72,7 @@ check_round_trip(size_t step)
        "the folders");
     is_int(1, got.options.bind, "that ranks keep to their shares");
     ok(got.world == 9 && got.ranks == 3 && memcmp(got.rank, sent.rank, 3 * sizeof(*got.rank)) == 0, "the ranks");
-    ok(got.local_first == 1 && got.local_size == 5, "their local ranks");
+    ok(got.local_first == 1 && got.local_size == 5 && got.host == 2, "their local ranks, and the number of the host");
     ok(got.winsize.rows == 24 && got.winsize.columns == 80, "the window");
     hp_spec_free(&sent);
     hp_spec_free(&got);
@@ -112,7 +113,7 @@ check_malformed(void)
     is_int(-1, takes(HP_MSG_ENV, "=b", 2), "a variable without a name");
     is_int(-1, takes(HP_MSG_ENV, "A=\0b", 4), "a variable with a NUL");
     is_int(-1, takes(HP_MSG_ARG, "a\0b", 3), "a word with a NUL");
-    is_int(-1, takes(HP_MSG_LOCAL, "\0\0\0\0\1\0\0\0", 8), "local ranks before there are ranks");
+    is_int(-1, takes(HP_MSG_LOCAL, "\0\0\0\0\1\0\0\0\0\0\0\0", 12), "local ranks before there are ranks");
     is_int(-1, takes(HP_MSG_GO, "", 0), "GO before anything else");
     is_int(-1, takes(HP_MSG_STDIN, "x", 1), "input before GO");
     is_int(0, takes_ranks(4, 1, 3), "ranks");

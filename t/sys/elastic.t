@@ -161,7 +161,7 @@ cat >cut <<'SH'
 host=$1
 shift
 [ $host = a ] && exec "$@"
-"$@" | dd bs=1 count=22 2>/dev/null
+"$@" | head -n 2
 SH
 chmod +x cut
 timeout 60 "$hooprun" --rsh ./cut -H a:1,b:1 sleep 1 >out 2>err

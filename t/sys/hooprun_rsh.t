@@ -79,7 +79,7 @@ run --rsh ./wrong -H n1 true
 is 0 "$status" 'an address that is not ours is not believed'
 
 shell greeting <<'END'
-printf 'Welcome to %s!\nHOOP-AGENT 9 is what you will see soon\nLast login: never' "$host"
+printf 'Welcome to %s!\nHOOP-AGENT 10 is what you will see soon\nLast login: never' "$host"
 echo "motd" >&2
 exec "$@"
 END
@@ -238,7 +238,7 @@ for p in $(cat pids); do
     ok 'and leaves nothing here' await ended "$p"
 done
 shell babbling <<'END'
-printf '\nHOOP-AGENT 9 9.9.9 -\nthis is no packet at all'
+printf '\nHOOP-AGENT 10 9.9.9 -\nthis is no packet at all'
 sleep 60
 END
 run --rsh ./babbling -H n1 true
@@ -252,7 +252,7 @@ run --rsh ./older -H n1 true
 is 1 "$status" 'an agent of another version: status 1, at once'
 like '^hooprun: n1: its hoop-launch \(0\.0\.9\) sends other messages than this hooprun understands; is it the same version' "$err" 'said'
 shell littering <<'END'
-printf '\nHOOP-AGENT 9 9.9.9 -\nthis is no packet at all'
+printf '\nHOOP-AGENT 10 9.9.9 -\nthis is no packet at all'
 for i in $(seq 300); do
     sleep 60 &
 done

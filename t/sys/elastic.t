@@ -16,16 +16,23 @@ says() { grep -q "$1" "$2"; }
 over() { [ -s status ]; }
 is_up() { says 'to learn from' out && [ "$(grep -c "^hooprun: rank . runs on" err)" = "$1" ]; }
 
-# launch RANKS LEAST OPTION...: a training in the background, until it has begun; $restarts: how many
+# begin RANKS OPTION...: a training in the background, until it has begun. What the one before has written is no sign of it.
+begin()
+{
+    ranks=$1
+    shift
+    rm -f out err status
+    start sh -c '"$@" >out 2>err </dev/null; echo $? >status' sh "$hooprun" -v -n $ranks "$@"
+    await is_up $ranks || bail "no ring: $(tail -n 3 err)"
+}
+
+# launch RANKS LEAST OPTION...: that, on this host; $restarts: how many
 restarts=0
 launch()
 {
     ranks=$1 least=$2
     shift 2
-    rm -f status
-    start sh -c '"$@" >out 2>err </dev/null; echo $? >status' sh "$hooprun" -v -n $ranks --elastic $least \
-        --max-restarts $restarts "$train" "$@"
-    await is_up $ranks || bail "no ring: $(tail -n 3 err)"
+    begin $ranks --elastic $least --max-restarts $restarts "$train" "$@"
 }
 send() { kill -s "$1" "$(pid_of $2)"; } # SIGNAL RANK
 goes_on() { ok "$2" await says "going on with $1 rank" out || diag "$(tail -n 5 out err)"; }
@@ -131,9 +138,7 @@ echo $$ >agent.$host
 exec "$@"
 SH
 chmod +x shell
-rm -f status
-start sh -c '"$@" >out 2>err </dev/null; echo $? >status' sh "$hooprun" -v --rsh ./shell -H a:2,b:1 --elastic 2 "$train" $endless
-await is_up 3 || bail "no ring: $(tail -n 3 err)"
+begin 3 --rsh ./shell -H a:2,b:1 --elastic 2 "$train" $endless
 kill -KILL "$(cat agent.b)"
 goes_on 2 'a host is lost; the others go on'
 like 'hooprun: b is lost: .*; 2 others go on' "$(cat err)" '... and hooprun says so'
@@ -143,10 +148,7 @@ nok '... and the loss that was got over is not its reason' grep -q 'had failed: 
 # Its rank is started again on a free slot of another host, also of one without ranks, and also if its agent ends in good order.
 for lost in 'KILL b:1,a:3' 'TERM b:1,a:2,c:1'; do
     hosts=${lost#* }
-    rm -f status
-    start sh -c '"$@" >out 2>err </dev/null; echo $? >status' sh "$hooprun" -v --rsh ./shell -H $hosts -n 3 --elastic 2 \
-        --max-restarts 1 "$train" $endless
-    await is_up 3 || bail "no ring: $(tail -n 3 err)"
+    begin 3 --rsh ./shell -H $hosts --elastic 2 --max-restarts 1 "$train" $endless
     kill -s "${lost% *}" "$(cat agent.b)"
     ok "a host of $hosts is lost, and three again" await rings_of 3 1 || diag "$(tail -n 5 out err)"
     like 'hooprun: rank 0 is started again on [ac] \(restart 1 of 1\)' "$(cat err)" '... said'

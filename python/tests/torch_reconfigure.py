@@ -252,6 +252,34 @@ def hooks(store, rank):
     meet(store, 2, rank, (0, 2))
 
 
+def waiting_hooks(store, rank):
+    """A hook that waits gets an error, on whichever thread it runs, and none is called within another."""
+    world, backend = group(rank)
+    meet(store, 1, rank)
+    members, refused = handles(store, 2, rank), threading.Event()
+    if rank == 1:
+        store.get("started/0"), store.get("started/2")
+        os._exit(0)
+    work = dist.all_reduce(torch.ones(1), async_op=True)
+    calls = lambda: dist._reconfigure(2, members[::2]), work.wait, backend.shutdown
+
+    def hook():
+        raises(dist.DistBackendError, "rank 1", lambda: dist.all_reduce(torch.ones(1)))
+        for call in calls:
+            raises(RuntimeError, "in an abort hook", call)
+        refused.set()
+
+    if rank == 0:  # nobody waits for the operation; rank 2 does
+        backend.register_abort_hook(0, hook)
+    store.set(f"started/{rank}", "")
+    if rank == 2:
+        raises(dist.DistBackendError, "rank 1", work.wait)
+        backend.register_abort_hook(0, hook)
+        raises(dist.DistBackendError, "rank 1", lambda: dist.all_reduce(torch.ones(1)))
+    assert refused.wait(LIMIT.total_seconds())
+    ring(2, members[::2], rank // 2)
+
+
 def late(store, rank):
     """Rank 0 does not enter an operation within the time limit, and nobody waits: the hooks run all the same."""
     world, backend = group(rank)

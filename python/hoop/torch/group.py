@@ -19,6 +19,7 @@ from .._library import BUSY, lib
 from ..calls import order as check_order
 from ..calls import wire as check_wire
 from ..work import block, kept
+from . import hooks
 from .operations import Operations
 from .reconfigure import Epochs
 from .work import forward_questions
@@ -169,6 +170,7 @@ class ReconfigurableBackend(HoopBackend):
 
     def reconfigure(self, opts: Any) -> Any:
         """Leaves the ring and joins the one of these handles; returns when that is up. After an error there is none."""
+        hooks.refuse("reconfigure()")
         limit = opts.timeout if opts.timeout and opts.timeout > timedelta(0) else self._limit
         ring = self._epochs.plan(opts.uuid, opts.handles, self._rank)
         self._end_ring(f"rank {self._rank} reconfigures the process group", limit)

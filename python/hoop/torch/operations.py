@@ -23,7 +23,7 @@ from torch.distributed import DistBackendError
 
 from .. import ending
 from .._library import ANY_RANK, DTYPES, OPS, WIRES, CallOptions, Stats, lib
-from . import backward, watcher
+from . import backward, hooks, watcher
 from ..work import block, kept
 from .barrier import monitored_barrier
 from .errors import failure, name_members
@@ -133,17 +133,14 @@ class Operations:
             known = comm == self._comm
             why = failure(code, comm if known else None, tensors)
             over = bool(self._hooks) and not (known and kept(comm) == 0)
-        for hook in list(self._hooks.values()) if over else ():
-            try:
-                hook()
-            except Exception:
-                sys.excepthook(*sys.exc_info())
+        if over:
+            hooks.run(list(self._hooks.values()))
         return why
 
     def registerAbortHook(self, hook_id: int, hook: Callable[[], None]) -> None:
         """Calls hook() when an operation has failed, before the program gets the error, and also if it does not wait.
 
-        It may run on any thread, and more than once. It must not wait for operations of this group.
+        It may run on any thread, and more than once. It must not wait for operations.
         """
         self._hooks[hook_id] = hook
         for work in list(self._pending):
@@ -630,6 +627,7 @@ class Operations:
         """Waits for the operations in progress, as long as ending.verdict() says."""
         if self._comm is None:
             return
+        hooks.refuse("the end of a process group")
         try:
             why = ending.told(self._rank, error)
             if not why:

@@ -24,6 +24,7 @@ from .._library import lib
 from ..ending import told
 from ..work import Waited, block, received, wait_whole
 from . import futures as _  # waits for futures heed Ctrl-C
+from . import hooks
 from .errors import failure
 from .watcher import lanes, watch
 
@@ -238,6 +239,7 @@ class HoopWork(_TorchWork):
 
     def settle(self, limit: int) -> None:
         """Returns when the operation has ended."""
+        hooks.refuse("a wait")
         with self._lock:
             if self._handle and not self._ended:
                 self._end(self._wait_in_libhoop(limit))

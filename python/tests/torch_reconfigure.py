@@ -90,6 +90,9 @@ def operations(store, rank):
     gradients = [torch.zeros_like(model.module.weight) for _ in range(SIZE)]
     dist.all_gather(gradients, model.module.weight.grad)
     assert all(torch.equal(gradient, gradients[0]) for gradient in gradients)
+    raises(
+        dist.DistBackendError, "needs a store that all ranks share", lambda: dist.monitored_barrier(timeout=LATER / 10)
+    )
 
 
 def smaller(store, rank):

@@ -164,6 +164,17 @@ class ReconfigurableBackend(HoopBackend):
 
     setTimeout = _set_default_timeout = set_timeout
 
+    def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+        self._handle()
+        try:
+            super().monitored_barrier(timeout, wait_all_ranks)
+        except DistBackendError as why:
+            raise DistBackendError(
+                f"{why}; a monitored barrier needs a store that all ranks share: was this group made with one for each process?"
+            ) from None
+
+    monitoredBarrier = monitored_barrier
+
     def get_reconfigure_handle(self) -> str:
         """What the other members need of this process, and what it is in the next reconfigure(); it has a secret."""
         return self._epochs.handle(self._rank)

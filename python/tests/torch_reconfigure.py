@@ -180,6 +180,16 @@ def refused(store, rank):
     refuse(dist.DistBackendError, "the uuid 3 was already used", 3, [dist._get_reconfigure_handle()])
 
 
+def without_leader(store, rank):
+    """The process of the first handle has ended: the others learn that they want that one, and go on without it."""
+    group(rank)
+    members = handles(store, 1, rank)
+    if rank == 0:
+        os._exit(0)
+    raises(dist.DistBackendError, "in the process of the first handle: has it ended", lambda: dist._reconfigure(1, members, timeout=LATER))
+    ring(2, members[1:], rank - 1)
+
+
 def mixed(store, rank):
     """A group of two backends has no such rings."""
     asks = dict(store=dist.HashStore(), rank=rank, world_size=SIZE, enable_reconfigure=True)

@@ -21,7 +21,7 @@ import time
 from datetime import timedelta
 from typing import Any, Callable, Optional
 
-from torch.distributed import DistStoreError, PrefixStore
+from torch.distributed import DistBackendError, DistStoreError, PrefixStore
 
 from .._library import SERVER_TEXT, lib
 from ..errors import check
@@ -288,4 +288,9 @@ def meet_at(
     """A communicator of the ranks that come with this offer(number) and job. place: (rank, size). start: its limit."""
     word, address = offered.split(":", 1)
     settings = _settings(store, *place, start, limit, chosen) | {"job": job}
-    return _create(settings, address, _checked(word, number))
+    try:
+        return _create(settings, address, _checked(word, number))
+    except DistBackendError as why:
+        if address in str(why) and not _elsewhere():
+            why.args = (f"{why}; that server is in the process of the first handle: has it ended?",)
+        raise

@@ -193,12 +193,18 @@ hp_failure_stderr(hp_failure *failure, int rank, const uint8_t *bytes, size_t n,
     failure->rank[rank].shown = shown;
 }
 
-/* Whether this is about a rank without which the others go on. A split numbers its ranks in its own way. */
+static int
+pid_or_unknown(const hp_rank_exit *end)
+{
+    return end->pid > 0 ? end->pid : -1;
+}
+
+/* Whether this is about a process without which the others go on. A split numbers its ranks in its own way. */
 static int
 is_got_over(const hp_failure *failure, const char *split, int about, uint32_t pid)
 {
     for (int rank = 0; rank < failure->size; rank++)
-        if (failure->rank[rank].spared && (split ? pid && (uint32_t)failure->rank[rank].end.pid == pid : rank == about))
+        if (failure->rank[rank].spared && (split ? pid && (uint32_t)failure->rank[rank].spared == pid : rank == about))
             return 1;
     return 0;
 }
@@ -221,7 +227,7 @@ hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended, int again)
     failure->rank[ended->rank].running = 0;
     failure->running--;
     failure->rank[ended->rank].end = *ended;
-    failure->rank[ended->rank].spared = ended->status != 0;
+    failure->rank[ended->rank].spared = ended->status != 0 ? pid_or_unknown(ended) : 0;
     failure->well += ended->status == 0;
     if (ended->status != 0)
         failure->last = hp_exit_status(ended->status);
@@ -240,7 +246,7 @@ hp_failure_lost(hp_failure *failure, int rank)
 {
     hp_failure_rank *r = &failure->rank[rank];
     int lost = r->running;
-    r->spared |= lost;
+    r->spared = lost ? pid_or_unknown(&r->end) : r->spared;
     r->running = 0;
     failure->running -= lost;
     failure->last = lost ? 1 : failure->last;

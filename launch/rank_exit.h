@@ -63,7 +63,7 @@ uint64_t hp_exit_oom_kills(const char *groups, const char *root);
 
 typedef struct hp_failure_rank {
     int running;
-    int spared;       /* it has failed, or its host is lost, and the others go on */
+    int spared; /* its last process that has failed, or was on a lost host, and the others go on; -1: its pid is unknown */
     hp_rank_exit end; /* .status 0: it has not failed */
     uint64_t shown;   /* hp_output_shown after its last standard error */
     hp_buffer tail;   /* the end of its standard error */

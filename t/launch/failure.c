@@ -265,6 +265,14 @@ check_again(void)
         hp_failure_again(&failure, 1);
         ok(failure.running == 3 && hp_buffer_size(&failure.rank[1].tail) == 0, "its process is another one");
     }
+    hoop_error cause = {.rank = 2};
+    hp_err_set(&cause, HOOP_ERR_PEER_LOST, "rank 2 (node) vanished");
+    hp_failure_started(&failure, 1, 900);
+    hp_failure_ring_failed(&failure, "epoch 4", &cause, 801);
+    ok(!failure.ring,
+       "that a ring has lost its last process is no reason, when it is told after the next one has started");
+    hp_failure_ring_failed(&failure, "epoch 5", &cause, 900);
+    ok(failure.ring != NULL, "that one has lost the next process is");
     is_int(HP_FAILURE_SPARED, end(&failure, 1, 3 << 8), "once more, and it is not");
     ok(failure.spare == 0 && failure.running == 2 && failure.last == 3, "nobody else may fail now");
     is_int(HP_FAILURE_NONE, end(&failure, 0, 0), "one ends well");

@@ -70,11 +70,11 @@ find_place(hp_places *p, hp_place *at)
 }
 
 int
-hp_places_failed(hp_places *p, int rank, uint64_t lived, uint64_t now)
+hp_places_failed(hp_places *p, int rank, int others, uint64_t lived, uint64_t now)
 {
     hp_place *at = &p->rank[rank];
     at->state = HP_PLACE_EMPTY;
-    if (p->used == p->most || !find_place(p, at))
+    if (others == 0 || p->used == p->most || !find_place(p, at))
         return 0;
     uint64_t pause = at->pause == 0 ? FIRST_PAUSE : 2 * at->pause;
     at->pause = at->restart == 0 || lived >= LONG_LIFE ? 0 : pause < LAST_PAUSE ? pause : LAST_PAUSE;
@@ -91,7 +91,7 @@ hp_places_lost(hp_places *p, int host, uint64_t now)
     for (int rank = 0; rank < p->size; rank++) {
         hp_place *at = &p->rank[rank];
         if (at->state == HP_PLACE_TAKEN && at->host == host)
-            lost += !hp_places_failed(p, rank, LONG_LIFE, now);
+            lost += !hp_places_failed(p, rank, 1, LONG_LIFE, now);
         else if ((at->state == HP_PLACE_DUE || at->state == HP_PLACE_STARTING) && at->next == host)
             lost += !find_place(p, at);
     }
@@ -99,7 +99,7 @@ hp_places_lost(hp_places *p, int host, uint64_t now)
 }
 
 void
-hp_places_note(const hp_places *p, hp_rank_exit *ended)
+hp_places_note(const hp_places *p, int others, hp_rank_exit *ended)
 {
     const hp_place *at = &p->rank[ended->rank];
     char when[24] = "";
@@ -109,8 +109,10 @@ hp_places_note(const hp_places *p, hp_rank_exit *ended)
         snprintf(ended->note, sizeof(ended->note), "; it is started again%s (restart %d of %d)", when, at->restart,
                  p->most);
     else if (p->most > 0)
-        snprintf(ended->note, sizeof(ended->note), "; no %s",
-                 p->used == p->most ? "restart is left" : "host has a free slot");
+        snprintf(ended->note, sizeof(ended->note), "; %s",
+                 others == 0          ? "nobody is left to take it in"
+                 : p->used == p->most ? "no restart is left"
+                                      : "no host has a free slot");
 }
 
 int

@@ -38,8 +38,11 @@ void hp_places_close(hp_places *places); /* zeroed memory is fine */
 
 void hp_places_ended(hp_places *places, int rank); /* it is not started again */
 
-/* Its process has failed, `lived` ns after its start. 1: it is started again; 0: no restart is left, or no host. */
-int hp_places_failed(hp_places *places, int rank, uint64_t lived, uint64_t now);
+/*
+ * Its process has failed, `lived` ns after its start, and so many others run, which can take it in. 1: it is started again;
+ * 0: no other runs, no restart is left, or no host has a slot.
+ */
+int hp_places_failed(hp_places *places, int rank, int others, uint64_t lived, uint64_t now);
 
 /*
  * This host is lost. Returns how many ranks that ran there, or were due there, are not started again on another one. A start
@@ -51,7 +54,7 @@ int hp_places_lost(hp_places *places, int host, uint64_t now);
  * Makes the note of its end of what hp_places_failed has decided: "; it is started again in 2 s (restart 3 of 5)", "; no
  * restart is left"; none if no restarts were wanted.
  */
-void hp_places_note(const hp_places *places, hp_rank_exit *ended);
+void hp_places_note(const hp_places *places, int others, hp_rank_exit *ended);
 
 /* A rank that is to be started now: it is STARTING then. -1: there is none. */
 int hp_places_next(hp_places *places, uint64_t now);

@@ -168,19 +168,20 @@ look_after_ranks(void *arg)
     hp_timer_set(run->restarts, hp_places_wait(places, now, HP_SEC));
 }
 
-/* Decides whether this rank is started again. Without any other that runs nobody would take it in. */
+/* Decides whether this rank is started again. */
 static int
 will_return(hp_run *run, hp_rank_exit *ended)
 {
     hp_places *places = &run->hosts.places;
+    int others = run->failure.running - 1;
     hp_places_ended(places, ended->rank);
     if (places->most == 0 || run->phase != RUNNING)
         return 0;
     hp_timer_set(run->restarts, 0);
-    if (ended->status == 0 || run->failure.running < 2 || run->failure.first.rank >= 0)
+    if (ended->status == 0 || run->failure.first.rank >= 0)
         return 0;
-    int again = hp_places_failed(places, ended->rank, ended->ms * HP_MS, hp_loop_now(run->loop));
-    hp_places_note(places, ended);
+    int again = hp_places_failed(places, ended->rank, others, ended->ms * HP_MS, hp_loop_now(run->loop));
+    hp_places_note(places, others, ended);
     return again;
 }
 

@@ -13,6 +13,7 @@ static hp_options options;
 static hp_mapping mapping;
 static hp_places places;
 static uint64_t now;
+static int others = 1; /* that run when a rank fails */
 
 static void
 begin(const char *list, int ranks, int restarts)
@@ -42,8 +43,8 @@ fails(int rank, unsigned seconds)
 {
     static hp_rank_exit ended;
     ended = (hp_rank_exit){.rank = rank};
-    hp_places_failed(&places, rank, seconds * HP_SEC, now);
-    hp_places_note(&places, &ended);
+    hp_places_failed(&places, rank, others, seconds * HP_SEC, now);
+    hp_places_note(&places, others, &ended);
     return ended.note;
 }
 
@@ -73,6 +74,9 @@ check_one(void)
     is_int(1, starts(1), "and is started a second later");
     is_string("; it is started again (restart 3 of 3)", fails(0, 1), "the other fails");
     is_int(0, starts(0), "that is the first time");
+    others = 0;
+    is_string("; nobody is left to take it in", fails(1, 1), "one that is the last to run is not started");
+    others = 1;
     is_string("; no restart is left", fails(1, 1), "all ranks share the restarts");
     is_int(-1, starts(1), "it is not started");
     end();

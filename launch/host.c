@@ -343,7 +343,6 @@ hp_hosts_open(hp_hosts *hosts, hp_loop *loop, const hp_mapping *mapping, const h
                                    .index = i,
                                    .name = hp_mapping_name(mapping, i),
                                    .lease = lease,
-                                   .first = mapping->ranks.first[i],
                                    .count = mapping->ranks.count[i]};
         hosts->used += mapping->host[i].used;
         if (hosts->host[i].count > 0 && !hosts->first)

@@ -20,7 +20,7 @@ typedef struct hp_host {
     hp_hosts *all;
     int index;           /* in the mapping */
     const char *name;    /* for messages */
-    int first, count;    /* the ranks that were started there first */
+    int count;           /* of the ranks that were started there first */
     hp_agent_conn *conn; /* NULL: not started, or not used */
     int has_spec;        /* the spec was sent: the ranks are starting or running */
     hp_lease lease;      /* as its agent has told it */

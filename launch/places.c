@@ -123,6 +123,7 @@ hp_places_next(hp_places *p, uint64_t now)
         if (at->state != HP_PLACE_DUE || at->due > now)
             continue;
         at->state = HP_PLACE_STARTING;
+        at->moved = at->host != at->next;
         at->host = at->next;
         return rank;
     }

@@ -23,6 +23,7 @@ typedef struct hp_place {
     uint64_t due;   /* DUE: when */
     uint64_t pause; /* before the last start */
     int restart;    /* which one of all that was; 0: none */
+    int moved;      /* that start was on another host than the one before */
 } hp_place;
 
 typedef struct hp_places {

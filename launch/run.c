@@ -158,12 +158,11 @@ look_after_ranks(void *arg)
         return;
     }
     for (int rank; (rank = hp_places_next(places, now)) >= 0;) {
-        const hp_host *host = hp_hosts_of(&run->hosts, rank);
         hp_failure_again(failure, rank);
         hp_hosts_again(&run->hosts, rank);
-        if (rank < host->first || rank >= host->first + host->count)
-            hp_diag(run->output, "rank %d is started again on %s (restart %d of %d)", rank, host->name,
-                    places->rank[rank].restart, places->most);
+        if (places->rank[rank].moved)
+            hp_diag(run->output, "rank %d is started again on %s (restart %d of %d)", rank,
+                    hp_hosts_of(&run->hosts, rank)->name, places->rank[rank].restart, places->most);
     }
     hp_timer_set(run->restarts, hp_places_wait(places, now, HP_SEC));
 }

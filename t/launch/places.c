@@ -110,7 +110,10 @@ check_hosts(void)
     is_int(1, places.rank[3].host, "until it is started it belongs to the lost host");
     is_int(0, starts(3), "it is started at once");
     is_int(2, places.rank[3].host, "there");
-    is_string("; it is started again (restart 2 of 9)", fails(0, 1), "a rank fails on a host that is not lost");
+    is_int(1, places.rank[3].moved, "which is another host");
+    is_string("; it is started again (restart 2 of 9)", fails(3, 10), "it fails there");
+    ok(starts(3) == 0 && !places.rank[3].moved, "and is started again on that host");
+    is_string("; it is started again (restart 3 of 9)", fails(0, 1), "a rank fails on a host that is not lost");
     is_int(0, places.rank[0].next, "its place is its own");
     is_int(1, hp_places_lost(&places, 2, now), "another host is lost: its rank has no place");
     is_int(3, hp_places_lost(&places, 0, now), "the last one: nor have two that ran there, and one that was due");

@@ -342,6 +342,28 @@ print_world(const hp_whereabouts *where, const hp_join_group *m, const hp_table_
     hp_columns_say(&lines, line);
 }
 
+/* Processes that wait for a place are in no ring, so no row has them. */
+static void
+print_newcomers(const hp_job *job, const hp_table_options *options)
+{
+    char line[300];
+    hp_line_sink lines = lines_of(options);
+    const hp_member *first = NULL;
+    int count = 0;
+    for (const hp_join_group *m = job->newcomers; m; m = m->next) {
+        if (!first && m->joined_n > 0)
+            first = &m->joined[0].member;
+        count += m->joined_n;
+    }
+    if (!first)
+        return;
+    int n = count == 1 ? snprintf(line, sizeof(line), "%s: a process waits", job->label)
+                       : snprintf(line, sizeof(line), "%s: %d processes wait", job->label, count);
+    snprintf(line + n, sizeof(line) - (size_t)n, " for hoop_comm_grow%s on %s, pid %u",
+             count == 1 ? "," : ", the first", first->host, first->pid);
+    hp_columns_say(&lines, line);
+}
+
 /* Those in which an operation waits come first: there may be no room for all. */
 void
 hp_table_print(const hp_job *job, const hp_table_options *options, uint64_t now)
@@ -354,6 +376,7 @@ hp_table_print(const hp_job *job, const hp_table_options *options, uint64_t now)
         for (const hp_roster *r = job->rosters; r; r = r->next)
             if (r->state != HP_ROSTER_OVER && (waited(r, now) >= HP_SEC) == waiting)
                 print_ring(&where, r, options, now);
+    print_newcomers(job, options);
     hp_whereabouts_free(&where);
 }
 

@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "rendezvous/grow.h"
+#include "rendezvous/table.h"
+#include "t/rendezvous/lines.h"
 #include "t/tap/tap.h"
 
 #include <stdio.h>
@@ -42,6 +44,14 @@ come(int g, const char *settings)
 }
 
 static void
+print_table(void)
+{
+    const hp_table_options options = {.most = 100, .line = keep};
+    forget();
+    hp_table_print(s.job, &options, s.now);
+}
+
+static void
 open_world(void)
 {
     sim_open(&s);
@@ -64,10 +74,16 @@ taken(void)
               "a newcomer waits, says the log");
     sim_pass(&s, 3600 * 1000);
     ok(waits(50) && !s.warnings, "... for as long as it takes");
+    print_table();
+    is_string("job 4f21c0de: a process waits for hoop_comm_grow, on node1, pid 950", lines[count - 1],
+              "the table has it");
     grow(10, 0, 1);
     grow(12, 2, 1);
     ok(waits(50), "... until all ranks have called it");
     come(51, "slice=1\n");
+    print_table();
+    is_string("job 4f21c0de: 2 processes wait for hoop_comm_grow, the first on node1, pid 950", lines[count - 1],
+              "... and how many there are");
     grow(11, 1, 1);
     ok(sim_has_ring(&s, 10, 0, 5, 1) && sim_has_ring(&s, 11, 1, 5, 1) && sim_has_ring(&s, 12, 2, 5, 1),
        "the ranks keep their numbers");

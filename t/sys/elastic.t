@@ -12,9 +12,9 @@ plan_lazy
 cd "$tmp" || bail "no $tmp"
 
 pid_of() { sed -n "s/^hooprun: rank $1 runs on .*, pid \([0-9]*\)$/\1/p" err | tail -n 1; }
-says() { grep -q "$1" "$2"; }
+says() { grep -qs "$1" "$2"; }
 over() { [ -s status ]; }
-is_up() { says 'to learn from' out && [ "$(grep -c "^hooprun: rank . runs on" err)" = "$1" ]; }
+is_up() { says 'to learn from' out && [ "$(grep -c "^hooprun: rank . runs on" err 2>/dev/null)" = "$1" ]; }
 
 # begin RANKS OPTION...: a training in the background, until it has begun. What the one before has written is no sign of it.
 begin()

@@ -18,25 +18,61 @@
 #include "lib/registry.h"
 #include "lib/server_thread.h"
 #include "lib/stats.h"
+#include "lib/ways.h"
 #include "lib/works.h"
 
 #include <stdlib.h>
 
-enum { LINGER_MS = 1000, ANSWER_MS = 100, POLL_MS = 1 };
+enum {
+    LINGER_MS = 1000,
+    ANSWER_MS = 100,
+    ASK_MS = 1000,
+    POLL_MS = 1,
+    GONE_MS = 5000 /* what a connection is made to again, and closes it at once for so long, knows this job no more */
+};
 
-/* A link that has bytes on their way; NULL: all are delivered. It looks at each, for that drops what comes in. */
-static const hp_link *
-undelivered(hoop_comm *comm)
+/* Looks at each link; returns one of which `is_over` is not true, NULL: there is none. */
+static hp_link *
+each(hoop_comm *comm, int (*is_over)(hoop_comm *comm, hp_link *link, uint64_t waited), uint64_t waited)
 {
     hp_link *open = NULL;
     for (uint32_t c = 0; c < comm->channels; c++)
         for (int i = 0; i < comm->channel[c]->links; i++)
-            open = hp_link_closed(comm->channel[c]->link[i]) ? open : comm->channel[c]->link[i];
+            open = is_over(comm, comm->channel[c]->link[i], waited) ? open : comm->channel[c]->link[i];
     for (const hp_peer *peer = comm->messages.first; peer; peer = peer->next) {
-        open = !peer->in || hp_link_closed(peer->in) ? open : peer->in;
-        open = !peer->out || hp_link_closed(peer->out) ? open : peer->out;
+        open = !peer->in || is_over(comm, peer->in, waited) ? open : peer->in;
+        open = !peer->out || is_over(comm, peer->out, waited) ? open : peer->out;
     }
     return open;
+}
+
+/* Whether it has no bytes on their way. Drops what comes in. */
+static int
+is_delivered(hoop_comm *comm, hp_link *link, uint64_t waited)
+{
+    (void)comm;
+    (void)waited;
+    return hp_link_closed(link);
+}
+
+static int
+leave_link(hoop_comm *comm, hp_link *link, uint64_t waited)
+{
+    (void)comm;
+    (void)waited;
+    hp_link_leave(link);
+    return 1;
+}
+
+/* Whether its peer needs nothing more of this rank. Moves it on. */
+static int
+is_free(hoop_comm *comm, hp_link *link, uint64_t waited)
+{
+    int proxied = comm->client && hp_client_membership(comm->client)->options.proxied;
+    hp_link_ask(link);
+    hp_link_move(link);
+    hp_link_arm(link);
+    return hp_link_is_free(link, waited, proxied);
 }
 
 static void
@@ -79,7 +115,7 @@ drain(hoop_comm *comm)
     char me[96], name[HP_NAME_PREFIX];
     for (uint64_t now = began;; now = hp_now()) {
         int failed = atomic_load(&comm->fault.failed), owed = server_is_owed(comm, now - began);
-        const hp_link *slow = undelivered(comm);
+        const hp_link *slow = each(comm, is_delivered, 0);
         uint64_t most = failed ? LINGER_MS * HP_MS : limit;
         int too_long = slow && most && now - began >= most;
         if (too_long && !failed)
@@ -91,6 +127,70 @@ drain(hoop_comm *comm)
         if (hp_stall_warning_due(&unheard, after, owed, began, now) == HP_STALL_WARN)
             hp_log(HP_LOG_WARN, "%s%s leaves, and the rendezvous server has not acknowledged that for %.1f s",
                    hp_name_prefix(comm, name), hp_comm_name(comm, comm->rank, me), (double)(now - began) / 1e9);
+        hp_loop_run(comm->loop, POLL_MS * HP_MS);
+    }
+}
+
+/* --- connections that are repaired --- */
+
+/* A process that has ended needs nothing more, and dials no more. Its port tells that, by a question a second. */
+static void
+ask_port(hoop_comm *comm, hp_link *link, uint64_t now)
+{
+    hp_fault *f = &comm->fault;
+    if (f->asked == link && hp_probe_poll(&f->inquiry) == HP_PROBE_ENDED)
+        hp_link_give_up(link, 0);
+    if (f->asked == link && now < f->ask_at)
+        return;
+    if (f->asked == link)
+        hp_probe_start(&f->inquiry, hp_ways_best(&comm->ring->members[link->peer]), &comm->sock);
+    f->asked = link;
+    f->ask_at = now + ASK_MS * HP_MS;
+}
+
+/* For as long as an operation may take. Without a server nobody knows which rank has ended, as in waits_for_repair (fault.c). */
+static uint64_t
+stay(hoop_comm *comm)
+{
+    uint64_t limit = hp_comm_limit(comm),
+             away = (uint64_t)hp_config_number(&comm->config, HP_SET_peer_timeout_ms) * HP_MS;
+    int served = comm->client && hp_membership_has_server(hp_client_membership(comm->client), hp_loop_now(comm->loop));
+    return !served && (!limit || limit > away) ? away : limit ? limit : HP_NEVER;
+}
+
+/* The ring has failed, so that nobody waits for this rank any more. */
+static int
+has_failed(const hoop_comm *comm)
+{
+    hoop_error verdict;
+    return comm->client && hp_membership_verdict(hp_client_membership(comm->client), &verdict);
+}
+
+/*
+ * A connection that is repaired may break while a rank leaves, too. So it stays until its peers have taken what it has sent,
+ * and know what it has taken.
+ */
+static void
+part(hoop_comm *comm)
+{
+    uint64_t began = hp_now(), after = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
+    hp_stall_warning warning = {0};
+    hp_link *open;
+    comm->fault.asked = NULL;
+    for (uint64_t now = began; (open = each(comm, is_free, now - began)) && !has_failed(comm); now = hp_now()) {
+        uint64_t loop_now = hp_loop_now(comm->loop);
+        if (now - began >= stay(comm)) {
+            warn_of(comm, open, "that is lost", now - began);
+            return;
+        }
+        if (comm->client && hp_membership_is_away(hp_client_membership(comm->client)))
+            hp_client_return(comm->client, hp_inbox_started(comm), atomic_load(&comm->completed));
+        hp_links_receive(comm);
+        hp_links_repair(comm, loop_now);
+        hp_links_give_up_closed(comm, loop_now, GONE_MS * HP_MS);
+        ask_port(comm, open, loop_now);
+        if (hp_stall_warning_due(&warning, after, 1, began, now) == HP_STALL_WARN)
+            warn_of(comm, open, "it takes it at its next call", now - began);
         hp_loop_run(comm->loop, POLL_MS * HP_MS);
     }
 }
@@ -131,21 +231,15 @@ hp_leave(hoop_comm *comm)
         hp_log(HP_LOG_WARN, "%s%s leaves with %llu message%s unread, the first of them from %s",
                hp_name_prefix(comm, name), hp_comm_name(comm, comm->rank, me), (unsigned long long)unread,
                unread == 1 ? "" : "s", hp_comm_name(comm, rank, peer));
+    if (!atomic_load(&comm->fault.failed))
+        part(comm);
     comm->state = HP_COMM_CLOSED;
     if (comm->client && !atomic_load(&comm->fault.failed))
         hp_fault_find_server(comm, HP_RETURN_MS); /* else it takes this rank for lost, and the others may wait for it */
     hp_vitals_send(comm);
     if (comm->client)
         hp_client_leave(comm->client, comm->completed);
-    for (uint32_t c = 0; c < comm->channels; c++)
-        for (int i = 0; i < comm->channel[c]->links; i++)
-            hp_link_leave(comm->channel[c]->link[i]);
-    for (const hp_peer *at = comm->messages.first; at; at = at->next) {
-        if (at->in)
-            hp_link_leave(at->in);
-        if (at->out)
-            hp_link_leave(at->out);
-    }
+    each(comm, leave_link, 0);
     drain(comm);
     return 1;
 }

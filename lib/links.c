@@ -402,6 +402,15 @@ give_up_absent(hoop_comm *comm, uint64_t now)
 }
 
 void
+hp_links_give_up_closed(hoop_comm *comm, uint64_t now, uint64_t after)
+{
+    hoop_error error;
+    for (const hp_dialing *d = comm->dialing; d; d = d->next)
+        if (d->generation && now >= d->began + after && hp_race_explain(d->race, &error) && error.code == HOOP_ERR_AUTH)
+            hp_link_give_up(d->link, 0);
+}
+
+void
 hp_links_repair(hoop_comm *comm, uint64_t now)
 {
     give_up_absent(comm, now);

@@ -19,7 +19,10 @@ void hp_links_dial(hoop_comm *comm, hp_channel *channel);
 /* Dials the connections that broke, and are made again. */
 void hp_links_repair(hoop_comm *comm, uint64_t now);
 
-/* The same for the links of messages. */
+/* Gives up those where something has closed each connection for so long: a process that has left the whole job does. */
+void hp_links_give_up_closed(hoop_comm *comm, uint64_t now, uint64_t after);
+
+/* Dials the links of messages. */
 void hp_links_dial_messages(hoop_comm *comm);
 
 /*

@@ -56,14 +56,16 @@ typedef enum hp_frame_type {
     HP_TICK,
     HP_RESUME,
     HP_CREDIT,
-    HP_WAKE /* ring; HP_ABORT and HP_LEAVE travel there too */
+    HP_WAKE,
+    HP_TAKEN /* ring; HP_ABORT and HP_LEAVE travel there too */
 } hp_frame_type;
 
 enum { HP_FRAME_CALL = 1, HP_FRAME_PAYLOAD_CRC = 2 }; /* flags of a data frame */
 
 /*
  * Payload of HP_ACK and HP_RESUME: how many data frames of this stripe the sender has taken since the first connection.
- * RESUME is the first frame in both directions of a connection that was made again.
+ * RESUME is the first frame in both directions of a connection that was made again. HP_TAKEN without a payload asks for
+ * that number, and with it answers.
  */
 enum { HP_TAKEN_BYTES = 8 };
 

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "net/parting.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -316,7 +317,7 @@ end(hp_link *link, int type, const void *payload, size_t n)
         if (!link->stripe[k])
             continue;
         hp_stripe_send_control(link->stripe[k], type, payload, n);
-        hp_stripe_shut(link->stripe[k]);
+        hp_parting_shut(link->stripe[k]);
     }
 }
 
@@ -331,6 +332,25 @@ hp_link_stop(hp_link *link, const hoop_error *cause)
 }
 
 void
+hp_link_ask(hp_link *link)
+{
+    for (int k = 0; k < link->stripes && link->repaired; k++)
+        if (link->stripe[k])
+            hp_parting_ask(link->stripe[k]);
+}
+
+int
+hp_link_is_free(const hp_link *link, uint64_t waited, int proxied)
+{
+    int needed = 0;
+    if (!link->repaired || (link->state != HP_LINK_OPEN && link->state != HP_LINK_LOST))
+        return 1;
+    for (int k = 0; k < link->stripes; k++)
+        needed += link->stripe[k] && !hp_parting_is_free(link->stripe[k], waited, proxied);
+    return needed == 0;
+}
+
+void
 hp_link_leave(hp_link *link)
 {
     hp_link_give_up(link, 0);
@@ -342,7 +362,7 @@ hp_link_closed(hp_link *link)
 {
     int open = 0;
     for (int k = 0; k < link->stripes; k++)
-        open += link->stripe[k] && !hp_stripe_closed(link->stripe[k]);
+        open += link->stripe[k] && !hp_parting_closed(link->stripe[k]);
     return open == 0;
 }
 

@@ -124,7 +124,7 @@ hp_control_add(hp_control *control, int fd, hp_frame_type type, const void *payl
     int queued = 0;
     if (type == HP_TICK && (hp_control_waits(control) || (ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > TICK_QUEUE)))
         return 0;
-    if (((type == HP_CREDIT || type == HP_ACK) && control->out_n > HP_CONTROL_ROOM / 2) ||
+    if (((type == HP_CREDIT || type == HP_ACK || type == HP_TAKEN) && control->out_n > HP_CONTROL_ROOM / 2) ||
         HP_CONTROL_ROOM - control->out_n < HP_COMMON_BYTES + n + 4)
         return 0;
     control->out_n += hp_frame_put_control(control->out + control->out_n, type, payload, n);

@@ -49,8 +49,8 @@ void hp_medium_delay_acks(const hp_medium *medium);
 
 /* --- control frames --- */
 
-/* A RESUME, an ACK, a TICK, an ABORT and a LEAVE: bounded memory, no allocation. */
-enum { HP_CONTROL_ROOM = 5 * (HP_COMMON_BYTES + 4) + HP_ABORT_BYTES + HP_HEARTBEATS_BYTES + 2 * HP_TAKEN_BYTES };
+/* A RESUME, an ACK, two TAKEN, a TICK, an ABORT and a LEAVE: bounded memory, no allocation. */
+enum { HP_CONTROL_ROOM = 7 * (HP_COMMON_BYTES + 4) + HP_ABORT_BYTES + HP_HEARTBEATS_BYTES + 3 * HP_TAKEN_BYTES };
 
 /* Those to write, and the reader of those received. The stripe decides when one may be written, and acts on the others. */
 typedef struct hp_control {
@@ -60,7 +60,7 @@ typedef struct hp_control {
 } hp_control;
 
 /*
- * Queues a frame. Returns 0 if there is no room (for a CREDIT or an ACK: less than half), and for a TICK to a peer that does not
+ * Queues a frame. Returns 0 if there is no room (for a CREDIT, an ACK or a TAKEN: less than half), and for a TICK to a peer that does not
  * read: bytes in front of an ABORT may keep it from arriving.
  */
 int hp_control_add(hp_control *control, int fd, hp_frame_type type, const void *payload, size_t n);

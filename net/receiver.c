@@ -83,7 +83,7 @@ take_control(hp_receiver *r, hoop_error *error)
         return nothing;
     if (hp_frame_get_control(&r->frame, payload, error) != HOOP_SUCCESS)
         return fault;
-    r->ended = 1;
+    r->ended = r->frame.type != HP_TAKEN;
     r->head_at = 0;
     return (hp_received){
         .event = HP_EVENT_CONTROL, .type = r->frame.type, .payload = payload, .payload_n = r->frame.length - 4};

@@ -14,9 +14,9 @@
 enum { HP_RECEIVER_PLACES = 1 + HP_IOV_ONCE };
 
 typedef struct hp_receiver {
-    int self, peer;              /* ranks, for messages */
-    int in_body;                 /* the head is complete, and was accepted */
-    int ended;                   /* a control frame ends the data direction: what follows is dropped */
+    int self, peer; /* ranks, for messages */
+    int in_body;    /* the head is complete, and was accepted */
+    int ended;      /* a control frame other than HP_TAKEN ends the data direction: what follows is dropped */
     uint32_t body_at, body_most; /* bytes of the body, and the most of them over any connection */
     uint32_t first_read;         /* bytes of a head to ask for where none is awaited */
     size_t head_at;              /* bytes of the head that are here */

@@ -12,10 +12,8 @@
 #include "net/socket.h"
 
 #include <errno.h>
-#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 enum {
@@ -175,6 +173,11 @@ on_control(hp_stripe *s, int type, const uint8_t *payload, size_t n)
     } else if (type == HP_ACK && idle && s->unacked && n == HP_TAKEN_BYTES &&
                peer_took(s, hp_get64(payload), s->sender.next)) {
         /* what it has taken is done */
+    } else if (type == HP_TAKEN && s->unacked && n == 0) {
+        s->asked = s->owes_answer = 1;
+    } else if (type == HP_TAKEN && s->sender.unacked && s->asks == HP_ASK_SENT && n == HP_TAKEN_BYTES &&
+               peer_took(s, hp_get64(payload), s->sender.next)) {
+        s->asks = HP_ASK_ANSWERED;
     } else if (type == HP_ABORT && hp_abort_get(&cause, payload, n)) {
         hp_link_aborted(s->in, &cause);
         hp_link_aborted(s->out, &cause);
@@ -285,15 +288,34 @@ hp_stripe_send_control(hp_stripe *s, int type, const void *payload, size_t n)
 
 /* --- receiving --- */
 
-static void
-send_ack(hp_stripe *s)
+static int
+tell_count(hp_stripe *s, int type)
 {
     uint8_t payload[HP_TAKEN_BYTES];
     hp_put64(payload, s->taken);
-    if (!hp_stripe_send_control(s, HP_ACK, payload, sizeof(payload)))
+    return hp_stripe_send_control(s, type, payload, sizeof(payload));
+}
+
+static void
+send_ack(hp_stripe *s)
+{
+    if (!tell_count(s, HP_ACK))
         return;
     s->owes_ack = 0;
     s->owed_frames = s->owed_bytes = 0;
+}
+
+/* What one end says of itself. It asks after its last frame, so the answer comes when that was taken. */
+static void
+tell(hp_stripe *s)
+{
+    if (s->owes_ack)
+        send_ack(s);
+    if (s->owes_answer)
+        s->owes_answer = !tell_count(s, HP_TAKEN);
+    if (s->asks == HP_ASK_DUE && !s->resuming && !s->owes_ack && !to_send(s) &&
+        hp_stripe_send_control(s, HP_TAKEN, NULL, 0))
+        s->asks = HP_ASK_SENT;
 }
 
 /* A large frame waits for an ACK, and where both directions share the stripe there is none. */
@@ -374,7 +396,8 @@ hp_stripe_resume(hp_stripe *s, int fd, uint16_t generation)
     disconnect(s);
     s->readable = s->blocked = s->heard = 0;
     s->owed_frames = s->owed_bytes = 0;
-    s->owes_ack = 0;
+    s->owes_ack = s->owes_answer = 0;
+    s->asks = s->asks == HP_ASK_SENT ? HP_ASK_DUE : s->asks;
     s->resume_n = 0;
     s->resuming = 1;
     s->generation = generation;
@@ -502,9 +525,8 @@ hp_stripe_move(hp_stripe *s, const hp_link *link)
     if (s->medium.eof || s->medium.shut || link->state == HP_LINK_FAULT)
         return 0;
     hp_medium_awake(&s->medium);
+    tell(s);
     if (link == s->in) {
-        if (s->owes_ack)
-            send_ack(s);
         if (hp_control_waits(&s->control) && !s->blocked && (!s->sender.in_frame || s->medium.shm))
             write_control(s);
         return may_read(s) ? take(s) : 0;
@@ -542,32 +564,6 @@ hp_stripe_arm(hp_stripe *s)
                                         : 1))
         hp_loop_wake(s->loop); /* there is something to move after all */
     hp_watch_set(s->watch, s->medium.over ? 0 : (full && !shares ? 0 : HP_READ) | (writes ? HP_WRITE : 0));
-}
-
-void
-hp_stripe_shut(hp_stripe *s)
-{
-    if (!s->medium.shut)
-        shutdown(s->medium.fd, SHUT_WR);
-    s->medium.shut = 1;
-    unwatch(s);
-}
-
-/*
- * Reads and drops what the peer still sends: closing with unread bytes would reset the connection and destroy what
- * was sent last. A peer that sends without end is cut off by the caller's time-out.
- */
-int
-hp_stripe_closed(hp_stripe *s)
-{
-    uint8_t bytes[4096];
-    ssize_t n = 1;
-    int unacknowledged = 1;
-    for (size_t reads = 0; !s->medium.eof && n > 0 && reads < DRAIN_BYTES / sizeof(bytes); reads++)
-        n = recv(s->medium.fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-        s->medium.eof = 1;
-    return s->medium.eof || (ioctl(s->medium.fd, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged == 0);
 }
 
 const hp_frame *

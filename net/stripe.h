@@ -21,6 +21,8 @@
 #include "net/receiver.h"
 #include "net/sender.h"
 
+enum { HP_ASK_DUE = 1, HP_ASK_SENT, HP_ASK_ANSWERED };
+
 typedef void hp_kick_fn(void *arg); /* a connection can move something: the owner of the link is to drive */
 
 struct hp_stripe {
@@ -44,6 +46,8 @@ struct hp_stripe {
     uint8_t resume[HP_COMMON_BYTES + HP_TAKEN_BYTES + 4];
     uint64_t owed_frames, owed_bytes; /* taken, and not said so yet; */
     int owes_ack;                     /* to be said now */
+    int asked, owes_answer;           /* the peer leaves, and wants to know what this end has taken; to be said now */
+    int asks;                         /* this end leaves, and wants to know: HP_ASK_... */
 
     hp_sender sender;
     hp_receiver receiver;
@@ -63,8 +67,6 @@ int hp_stripe_move(hp_stripe *stripe, const hp_link *link); /* the link's posts,
 void hp_stripe_arm(hp_stripe *stripe);
 /* Queues a control frame; 0: no room. */
 int hp_stripe_send_control(hp_stripe *stripe, int type, const void *payload, size_t n);
-void hp_stripe_shut(hp_stripe *stripe);  /* writes and watches nothing more */
-int hp_stripe_closed(hp_stripe *stripe); /* 1: the peer has all that was written, or has closed; drops what arrives */
 const hp_frame *hp_stripe_unposted(hp_stripe *stripe); /* see hp_link_unposted */
 void hp_stripe_cut(hp_stripe *stripe);
 void hp_stripe_free(hp_stripe *stripe);

@@ -205,7 +205,7 @@ test_garbage(void)
 static void
 test_foreign_control(void)
 {
-    static const hp_frame_type types[] = {HP_JOIN, HP_ROSTER, HP_IN_OP, HP_PING, HP_ACK, HP_RESUME, HP_ABORT};
+    static const hp_frame_type types[] = {HP_JOIN, HP_ROSTER, HP_IN_OP, HP_PING, HP_ACK, HP_RESUME, HP_TAKEN, HP_ABORT};
     int right = 1;
     for (size_t k = 0; k < sizeof(types) / sizeof(*types); k++) {
         trial t = trial_of(0);

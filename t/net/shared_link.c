@@ -259,7 +259,8 @@ test_control(void)
     static const struct {
         hp_frame_type type;
         size_t n;
-    } frames[] = {{HP_ACK, 8}, {HP_TICK, HP_HEARTBEAT_BYTES}, {HP_CREDIT, HP_CREDIT_BYTES}, {HP_RESUME, 0}};
+    } frames[] = {
+        {HP_ACK, 8}, {HP_TICK, HP_HEARTBEAT_BYTES}, {HP_CREDIT, HP_CREDIT_BYTES}, {HP_RESUME, 0}, {HP_TAKEN, 0}};
     for (size_t i = 0; i < sizeof(frames) / sizeof(*frames); i++) {
         uint8_t payload[HP_HEARTBEAT_BYTES] = {0}, wire[200];
         ends e;

@@ -111,7 +111,7 @@ allowed 'bin sees everything but t' 'hoop\.h|(base|flight|net|rendezvous|launch|
 # The files of each folder, from the top to the bottom.
 downward base say call dtype limits wire buffer log count thread clock text mem err number option json
 downward flight report story ring sweep collection folder format wait_graph
-downward net link stripe link_state medium shm receiver sender unacked post acceptor incoming race dial handshake \
+downward net link parting stripe link_state medium shm receiver sender unacked post acceptor incoming race dial handshake \
     secret auth frame sock interface addr tcp loop socket
 downward gpu gpu host cuda cuda_stream_sync cuda_queue cuda_bounce cuda_launch cuda_memtype cuda_context \
     cuda_internal cuda_driver kernels kernel_types cuda_kernel \

@@ -40,20 +40,24 @@ value(int rank, size_t i, int round)
     return (float)(rank + 1) * (float)(1 + (i + (size_t)round) % 11);
 }
 
-/* The next cut: `at` bytes from now on, on the connection that moved last through that door. */
+/* `at` bytes from now on, on the connection that moved last through that door. */
 static void
-ask_for_cut(int size, int cut)
+ask_for_cut_at(proxy_door *d, int back, uint64_t at, proxy_act how)
 {
-    proxy_door *d = &x->door[cut % size];
-    int back = cut / 2 % 2;
-    uint64_t at = cut < FIRST_BYTES ? (uint64_t)cut : (uint64_t)(rand() % (2 * LARGE));
-    if (atomic_load(&d->act) != PROXY_PASS && !atomic_load(&d->done))
-        return;
     atomic_store(&d->act, PROXY_PASS);
     atomic_store(&d->back, back);
     atomic_store(&d->at, atomic_load(&d->passed[back]) + at);
     atomic_store(&d->done, 0);
-    atomic_store(&d->act, cut % 3 ? PROXY_RESET : PROXY_CUT);
+    atomic_store(&d->act, how);
+}
+
+static void
+ask_for_cut(int size, int cut)
+{
+    proxy_door *d = &x->door[cut % size];
+    uint64_t at = cut < FIRST_BYTES ? (uint64_t)cut : (uint64_t)(rand() % (2 * LARGE));
+    if (atomic_load(&d->act) == PROXY_PASS || atomic_load(&d->done))
+        ask_for_cut_at(d, cut / 2 % 2, at, cut % 3 ? PROXY_RESET : PROXY_CUT);
 }
 
 /* Each rank sends to the next one and receives from the one before, short and long messages, two of each. */
@@ -143,6 +147,57 @@ work(int rank, int size, void *arg)
     return !s->dies && wrong != 0;
 }
 
+/* --- ranks that leave --- */
+
+enum { LEAVES = 160, BRIEF = 4, LONG = 40000 };
+
+/*
+ * World after world: rank 0 sends an array and a message, the others take them, and all leave, while a connection breaks
+ * after so many bytes of the last ones there or back. Odd worlds have rank 0 leave late, so that the others leave it.
+ */
+static int
+leave_again_and_again(int rank, int size, void *arg)
+{
+    static float data[LONG];
+    const plot *s = arg;
+    hoop_config *config = hoop_config_new();
+    hoop_error e = {.size = sizeof(e)};
+    int wrong = 0, round = 0;
+    proxy_stand_before(x, rank);
+    srand((unsigned)tap_seed());
+    for (; round < s->cuts && !wrong; round++) {
+        char job[32];
+        int at = s->cuts > LEAVES ? round % LEAVES : rand() % LEAVES;
+        size_t n = round % 5 == 4 ? LONG : BRIEF;
+        hoop_comm *comm = NULL;
+        snprintf(job, sizeof(job), "%s.%d", getenv("HOOP_JOB"), round);
+        hoop_config_set(config, "job", job);
+        hoop_result result = hoop_comm_create(&comm, config);
+        result = result ? result : hoop_barrier(comm);
+        if (rank == 0)
+            ask_for_cut_at(&x->door[round / 4 % size], round / 2 % 2, (uint64_t)at,
+                           round % 3 ? PROXY_RESET : PROXY_CUT);
+        for (size_t i = 0; i < n; i++)
+            data[i] = rank == 0 ? (float)(round + (int)i) : 0;
+        result = result ? result : hoop_broadcast(data, data, n, HOOP_FLOAT32, 0, comm);
+        for (int peer = 1; peer < size && rank == 0; peer++)
+            result = result ? result : hoop_send(data, BRIEF, HOOP_FLOAT32, peer, 7, comm);
+        float got[BRIEF];
+        if (rank > 0)
+            result = result ? result : hoop_recv(got, BRIEF, HOOP_FLOAT32, 0, 7, comm);
+        for (size_t i = 0; i < n; i++)
+            wrong += data[i] != (float)(round + (int)i) || (rank > 0 && i < BRIEF && got[i] != data[i]);
+        wrong = result ? -1 : wrong;
+        hoop_comm_error(comm, &e);
+        if (round % 2 == 1 && rank == 0)
+            usleep(2000);
+        hoop_comm_destroy(comm);
+    }
+    hoop_config_free(config);
+    party_note("%d worlds, %d wrong: %s", round, wrong, e.text);
+    return wrong != 0;
+}
+
 static void
 expect(const char *what)
 {
@@ -178,6 +233,17 @@ test_every_byte(int size, const char *stripes, const char *checksum)
     ok(repairs(size) > 5, "there were %d repairs at both ends of connections", repairs(size));
     unsetenv("HOOP_STRIPES");
     unsetenv("HOOP_CHECKSUM");
+}
+
+static void
+test_leaving(int size)
+{
+    plot s = {.cuts = party_rounds(8 * LEAVES)};
+    proxy_reset(x);
+    party_run(&p, size, leave_again_and_again, &s, 300);
+    char text[160];
+    snprintf(text, sizeof(text), "%d ranks leave %d worlds while a connection breaks", size, s.cuts);
+    expect(text);
 }
 
 /*
@@ -278,6 +344,7 @@ main(void)
     test_every_byte(4, "1", "payload");
     test_all_at_once(4);
     test_all_at_once(7);
+    test_leaving(3);
     test_flapping();
     proxy_close(x);
     setenv("HOOP_SHM", "0", 1);

@@ -116,7 +116,8 @@ hp_stats_fill(hoop_comm *comm, hoop_stats *stats)
 const char *
 hp_stats_waiting(const hoop_comm *comm, uint64_t ms, char *out, size_t size)
 {
-    char me[96], peer[96];
+    char me[96], peer[96], again[160] = "";
+    const hp_link *ended = comm->fault.ended;
     hp_oldest_step oldest = {0};
     for (uint32_t c = 0; c < comm->channels && !oldest.work; c++)
         oldest = hp_channel_oldest(comm->channel[c]);
@@ -128,11 +129,16 @@ hp_stats_waiting(const hoop_comm *comm, uint64_t ms, char *out, size_t size)
         snprintf(peer, sizeof(peer), "its own device");
     else
         hp_comm_name(comm, oldest.awaited.rank, peer);
-    snprintf(out, size, "%s has waited %.1f s in %s, step %llu of %llu, for %s%s%s", hp_comm_name(comm, comm->rank, me),
-             (double)ms / 1e3, hp_say_operation(oldest.work->sequence, &oldest.work->call).text,
-             (unsigned long long)oldest.step, (unsigned long long)oldest.steps,
-             oldest.awaited.what == HP_WAIT_PEER ? "data from " : "", peer,
-             oldest.awaited.what == HP_WAIT_LINK ? " to take data" : "");
+    if (ended && hp_link_is_repaired(ended)) {
+        char name[96];
+        snprintf(again, sizeof(again), "; its connection to %s has broken, and is made again",
+                 hp_comm_name(comm, ended->peer, name));
+    }
+    snprintf(out, size, "%s has waited %.1f s in %s, step %llu of %llu, for %s%s%s%s",
+             hp_comm_name(comm, comm->rank, me), (double)ms / 1e3,
+             hp_say_operation(oldest.work->sequence, &oldest.work->call).text, (unsigned long long)oldest.step,
+             (unsigned long long)oldest.steps, oldest.awaited.what == HP_WAIT_PEER ? "data from " : "", peer,
+             oldest.awaited.what == HP_WAIT_LINK ? " to take data" : "", again);
     return out;
 }
 

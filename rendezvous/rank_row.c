@@ -69,6 +69,14 @@ is_unreachable(const hp_table_view *v, int rank)
            !r->witnesses[rank].in_op && !r->events->reached(r->events->arg, r->peers[rank]);
 }
 
+/* The rank to which this one has lost a connection that is made again; -1: none. */
+static int
+connects_again_to(const hp_table_view *v, int rank)
+{
+    const hp_loss *loss = &v->ring->losses.loss[rank];
+    return loss->peer >= 0 && loss->repaired && !v->ring->witnesses[rank].left ? loss->peer : -1;
+}
+
 static int
 is_silent(const hp_table_view *v, const hp_witness *w)
 {
@@ -202,6 +210,8 @@ fill_wait(const hp_table_view *v, int rank, hp_row *row)
         lasted = v->now > other->since ? v->now - other->since : 0;
         snprintf(row->cell[WAITS], HP_CELL, "%.120s", hp_stay_waits_for(other, v->ring, text));
     }
+    if (connects_again_to(v, rank) >= 0)
+        snprintf(row->cell[WAITS], HP_CELL, "rank %d is being connected again", connects_again_to(v, rank));
     if (w->in_op || lasted)
         snprintf(row->cell[LASTED], HP_CELL, "%.1f s", (double)lasted / 1e9);
 }
@@ -357,6 +367,8 @@ hp_rank_row_json(const hp_table_view *v, int rank, hp_json *json)
     uint64_t counted = h && h->seen ? h->last.operations : 0;
     hp_json_count(json, "completed", counted > w->completed ? counted : w->completed);
     add_waits(v, rank, json);
+    if (connects_again_to(v, rank) >= 0)
+        hp_json_integer(json, "connects_again_to", connects_again_to(v, rank));
     if (outside(v, rank))
         hp_json_decimal(json, "outside", seconds(outside(v, rank)), 3);
     if (h && h->seen)

@@ -5,11 +5,13 @@
  */
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/wire.h"
 #include "rendezvous/table.h"
 #include "t/rendezvous/lines.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,6 +57,26 @@ test_message_alone(void)
     print(&s, 100);
     is_string("0     node1  800  none that lasts", lines[2], "it goes on");
     is_uint(0, hp_table_stalled(s.job, s.now), "nothing waits");
+    sim_close(&s);
+}
+
+static void
+test_connects_again(void)
+{
+    uint8_t found[HP_FOUND_BYTES];
+    sim s;
+    sim_open(&s);
+    sim_world(&s, 3, 2);
+    for (int g = 0; g < 3; g++)
+        sim_report(&s, g, 17, 1, (g + 2) % 3);
+    sim_repairs(&s, 0, 2, ECONNRESET, 17);
+    print(&s, 100);
+    ok(strstr(lines[2], "  rank 2 is being connected again"), "a connection that is made again: %s", lines[2]);
+    ok(strstr(lines[3], "  data from rank 0"), "the others wait as before: %s", lines[3]);
+    hp_put32(found, 2);
+    ok(sim_say(&s, 0, HP_FOUND, found, sizeof(found)) == 0, "it is there");
+    print(&s, 100);
+    ok(strstr(lines[2], "  data from rank 2"), "and the rank waits for data: %s", lines[2]);
     sim_close(&s);
 }
 
@@ -333,6 +355,7 @@ main(void)
     plan_lazy();
     tap_limit(240);
     test_message_alone();
+    test_connects_again();
     test_message_in_chain();
     test_message_times_out();
     test_split();

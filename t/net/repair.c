@@ -14,7 +14,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { CAPACITY = 32, STRIPES = 3, LONGEST = 200000, FRAMES = 40, LIVES = 400, LIVES_FULL = 4000, TURNS_MOST = 20000 };
+enum {
+    CAPACITY = 32,
+    STRIPES = 3,
+    LONGEST = 200000,
+    FRAMES = 40,
+    STEPS = 100000,
+    STEPS_FULL = 1000000,
+    TURNS_MOST = 20000
+};
 
 /* One direction: what rank 0 sends to rank 1, or 1 to 0. */
 typedef struct direction {
@@ -237,7 +245,7 @@ limit_calls(void)
 
 /* A whole life of two links. Returns what was wrong; NULL: nothing. */
 static const char *
-live(int stripes, int twins, int *cuts)
+live(int stripes, int twins, int *cuts, long *steps)
 {
     pair p;
     const char *wrong = NULL;
@@ -273,6 +281,7 @@ live(int stripes, int twins, int *cuts)
         if (turns > TURNS_MOST)
             wrong = "it never ended";
     }
+    *steps += turns;
     for (int w = 0; w < 2 && !wrong; w++) {
         if (p.way[w].out->bytes != p.way[w].total || p.way[w].in->bytes != p.way[w].total)
             wrong = "bytes that were sent again count as progress";
@@ -284,17 +293,19 @@ live(int stripes, int twins, int *cuts)
     return wrong;
 }
 
+/* HOOP_TEST_STEPS: so many in all, at least; a step moves each end once. */
 static void
 test_lives(void)
 {
     uint64_t seed = tap_seed();
-    const char *full = getenv("HOOP_TEST_FULL"), *wrong = NULL;
-    int cuts = 0, lives = full && *full == '1' ? LIVES_FULL : LIVES, life = 0;
-    for (; life < lives && !wrong; life++)
-        wrong = live(1 + life % STRIPES, life / STRIPES % 2, &cuts);
-    ok(!wrong, "%d lives of two links, %d cuts (seed %llu)%s%s", life, cuts, (unsigned long long)seed,
+    const char *full = getenv("HOOP_TEST_FULL"), *wish = getenv("HOOP_TEST_STEPS"), *wrong = NULL;
+    long steps = 0, most = wish ? atol(wish) : full && *full == '1' ? STEPS_FULL : STEPS;
+    int cuts = 0, life = 0;
+    for (; steps < most && !wrong; life++)
+        wrong = live(1 + life % STRIPES, life / STRIPES % 2, &cuts, &steps);
+    ok(!wrong, "%d lives of two links, %ld steps, %d cuts (seed %llu)%s%s", life, steps, cuts, (unsigned long long)seed,
        wrong ? ": " : "", wrong ? wrong : "");
-    ok(cuts > lives, "there were cuts");
+    ok(cuts > life, "there were cuts");
 }
 
 /* --- at every byte --- */

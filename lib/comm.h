@@ -66,7 +66,8 @@ typedef struct hp_fault {
     hoop_error error;
     hoop_error suspicion; /* becomes the error at `grace`, unless the cause is known by then */
     uint64_t grace;       /* by hp_loop_now(); 0: there is no suspicion */
-    const hp_link *ended; /* the link whose end is the suspicion; NULL: it is something else */
+    hp_link *ended;       /* the link whose end is the suspicion; NULL: it is something else */
+    int mends;            /* it was told to the server as repaired */
     uint64_t report_at;   /* when the loss of that link has to be reported to the server; 0: it was, or need not be */
     hp_probe probe;       /* of that link's peer */
     uint64_t probed_at;   /* when that peer was asked; a question from sure_at on settles it. By hp_loop_now() */

@@ -50,7 +50,11 @@ check_large_packets(hoop_comm *comm, hp_link *link, uint64_t now)
 
 /* --- hosts that acknowledge nothing --- */
 
-enum { LOOK_MS = 1000 };
+enum {
+    LOOK_MS = 1000,
+    AGAIN_PART = 4, /* a host that answers after so much of peer_timeout may have forgotten the connection; */
+    AGAIN_MS = 3000 /* at least, since a network may lose some packets in a row */
+};
 
 /* Links with others, one after the other; NULL: there are no more. */
 typedef struct links {
@@ -121,11 +125,26 @@ most_silent(hoop_comm *comm, uint64_t now, uint64_t *longest)
     return most;
 }
 
-/* A host that answers is back, and TCP will find that out. One that refuses has no such process any more. */
+/* From when on the host of a silent link is asked. */
+static uint64_t
+patience(const hoop_comm *comm, const hp_link *link)
+{
+    uint64_t limit = peer_timeout(comm), part = limit / AGAIN_PART, most = limit + hp_tcp_silence_deference(limit);
+    part = part < AGAIN_MS * HP_MS ? AGAIN_MS * HP_MS : part;
+    return link->repaired && part < most ? part : most;
+}
+
+/*
+ * One that refuses has no such process any more. If a host answers a new connection, a firewall or a translator of
+ * addresses has forgotten the silent one, which is made again then; or the host is back, and that comes before TCP finds it
+ * out. One that is not repaired is left to TCP.
+ */
 static void
-ask(hoop_comm *comm, hp_link *link, uint64_t now)
+ask(hoop_comm *comm, hp_link *link, uint64_t silence, uint64_t now)
 {
     hp_cut_off *c = &comm->fault.cut_off;
+    uint64_t limit = peer_timeout(comm);
+    char peer[96];
     if (!c->asked) {
         hp_probe_start(&c->probe, hp_ways_best(&comm->ring->members[link->peer]), &comm->sock);
         c->asked = now;
@@ -134,9 +153,13 @@ ask(hoop_comm *comm, hp_link *link, uint64_t now)
     hp_probe_state state = hp_probe_poll(&c->probe);
     if (state == HP_PROBE_ASKED && now - c->asked < HP_TCP_ANSWER_MS * HP_MS)
         return;
+    int last = silence >= limit + hp_tcp_silence_deference(limit) + (now - c->asked);
     hp_probe_stop(&c->probe);
     c->asked = 0;
-    if (state != HP_PROBE_ALIVE && state != HP_PROBE_NONE)
+    if (state == HP_PROBE_ALIVE && hp_link_cut_once(link))
+        hp_log(HP_LOG_INFO, "a connection to %s has been silent for %.1f s, though its host answers: it is made again",
+               hp_comm_name(comm, link->peer, peer), (double)silence / 1e9);
+    if (last && state != HP_PROBE_ALIVE && state != HP_PROBE_NONE)
         hp_link_cut(link);
 }
 
@@ -144,19 +167,19 @@ void
 hp_cut_off_check(hoop_comm *comm, uint64_t now)
 {
     hp_cut_off *c = &comm->fault.cut_off;
-    uint64_t longest, limit = peer_timeout(comm);
+    uint64_t longest;
     if (!comm->ring || now - c->looked < LOOK_MS * HP_MS)
         return;
     c->looked = now;
     hp_link *link = most_silent(comm, now, &longest);
     check_large_packets(comm, longest >= LOOK_MS * HP_MS ? link : NULL, now);
-    int lasts = link && longest >= limit + hp_tcp_silence_deference(limit);
+    int lasts = link && longest >= patience(comm, link);
     if (c->asked && (!lasts || link->peer != c->peer)) { /* the answer would be about another link, or another outage */
         hp_probe_stop(&c->probe);
         c->asked = 0;
     }
     if (lasts)
-        ask(comm, link, now);
+        ask(comm, link, longest, now);
 }
 
 int

@@ -247,7 +247,7 @@ static void
 report_loss(hoop_comm *comm, const hp_link *link, uint64_t now)
 {
     hp_loss loss = {.peer = link->peer, .number = link->error.sys_errno, .sequence = comm->fault.suspicion.sequence};
-    loss.repaired = hp_link_is_repaired(link);
+    loss.repaired = comm->fault.mends = hp_link_is_repaired(link);
     comm->fault.report_at = 0;
     if (!comm->client)
         return;
@@ -293,6 +293,29 @@ forget(hoop_comm *comm)
     hp_probe_stop(&comm->fault.probe);
 }
 
+/* The connection is not made again after all: a loss that the server judges, as without repair. */
+static void
+report_final(hoop_comm *comm, uint64_t now)
+{
+    if (comm->client)
+        hp_membership_found(hp_client_membership(comm->client));
+    comm->fault.grace = now + (has_server(comm, now) ? SERVER_GRACE_MS : 0) * HP_MS;
+    report_loss(comm, comm->fault.ended, now);
+}
+
+/*
+ * TCP has heard nothing of the peer's host for as long as it may be away. If the host answers now, it has lost the connection
+ * alone; else it is cut off, and nothing is made again.
+ */
+static int
+is_cut_off(const hoop_comm *comm, hp_probe_state answer, uint64_t now)
+{
+    const hp_fault *f = &comm->fault;
+    int late = now >= f->probed_at + HP_TCP_ANSWER_MS * HP_MS;
+    return hp_cut_off_took(f->ended) &&
+           (answer == HP_PROBE_UNREACHED || (late && answer != HP_PROBE_ALIVE && answer != HP_PROBE_ENDED));
+}
+
 /*
  * A connection between two living processes is made again. The server knows which process has ended. Without it the probe
  * may, and what lasts longer than a host may be away ends the communicator.
@@ -304,9 +327,15 @@ waits_for_repair(hoop_comm *comm, uint64_t now)
     uint64_t most = (uint64_t)hp_config_number(&comm->config, HP_SET_peer_timeout_ms) * HP_MS;
     if (!f->ended || !hp_link_is_repaired(f->ended))
         return 0;
+    hp_probe_state answer = hp_probe_poll(&f->probe);
+    if (is_cut_off(comm, answer, now)) {
+        hp_link_give_up(f->ended, 1);
+        report_final(comm, now);
+        return 1;
+    }
     if (has_server(comm, now))
         f->served_at = now;
-    else if (hp_probe_poll(&f->probe) == HP_PROBE_ENDED || now >= f->served_at + most)
+    else if (answer == HP_PROBE_ENDED || now >= f->served_at + most)
         return 0;
     f->grace = now + AGAIN_MS * HP_MS;
     return 1;
@@ -318,16 +347,19 @@ waits_for_repair(hoop_comm *comm, uint64_t now)
  * peer's process is still there, in case neither answers.
  */
 static void
-suspect(hoop_comm *comm, const hp_link *link, const hp_peer *peer, uint64_t now)
+suspect(hoop_comm *comm, hp_link *link, const hp_peer *peer, uint64_t now)
 {
     hoop_error *s = &comm->fault.suspicion;
-    const hp_link *ended = comm->fault.ended;
-    if (ended && hp_link_is_repaired(ended) && !hp_link_is_repaired(link)) /* a final loss takes its place */
+    int is_final = comm->fault.ended && comm->fault.mends && !hp_link_is_repaired(link);
+    if (is_final && comm->fault.ended == link && link->state == HP_LINK_LOST)
+        report_final(comm, now);
+    else if (is_final) /* it takes the place of one that is repaired */
         forget(comm);
     if (comm->fault.grace)
         return;
     comm->fault.grace = now + (has_server(comm, now) ? SERVER_GRACE_MS : GRACE_MS) * HP_MS;
     comm->fault.ended = link;
+    comm->fault.mends = 0;
     if (link->state == HP_LINK_LEFT) {
         describe_leaver(comm, link->peer, peer, s);
     } else {
@@ -383,7 +415,7 @@ reconsider(hoop_comm *comm)
 }
 
 static void
-check_link(hoop_comm *comm, const hp_link *link, const hp_peer *peer, uint64_t now)
+check_link(hoop_comm *comm, hp_link *link, const hp_peer *peer, uint64_t now)
 {
     if (link->state == HP_LINK_ABORT)
         hp_fault_fail(comm, &link->error);
@@ -428,7 +460,7 @@ ask_peer(hoop_comm *comm, const hp_link *link, uint64_t now)
 static void
 check_unconnected(hoop_comm *comm, const hp_channel *channel, const hp_link *link, uint64_t now)
 {
-    const hp_link *ring[] = {channel->in[1], channel->out[1]};
+    hp_link *ring[] = {channel->in[1], channel->out[1]};
     if (!is_unconnected(link))
         return;
     for (int i = 0; i < 2; i++)
@@ -463,7 +495,7 @@ static void
 check_messages(hoop_comm *comm, uint64_t now)
 {
     hoop_error error = comm->messages.error;
-    const hp_link *lost;
+    hp_link *lost;
     error.sequence = HP_NO_OPERATION;
     if (error.code != HOOP_SUCCESS)
         hp_fault_report(comm, &error, now);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "lib/account.h"
 #include "lib/comm.h"
+#include "lib/cut_off.h"
 #include "lib/entry.h"
 #include "lib/fault.h"
 #include "lib/join.h"
@@ -26,7 +27,6 @@
 enum {
     LINGER_MS = 1000,
     ANSWER_MS = 100,
-    ASK_MS = 1000,
     POLL_MS = 1,
     GONE_MS = 5000 /* what a connection is made to again, and closes it at once for so long, knows this job no more */
 };
@@ -133,19 +133,24 @@ drain(hoop_comm *comm)
 
 /* --- connections that are repaired --- */
 
-/* A process that has ended needs nothing more, and dials no more. Its port tells that, by a question a second. */
+/*
+ * A process that has ended needs nothing more, and dials no more; its port tells that. So does one on a host that TCP has
+ * heard nothing of for too long, and that does not answer now.
+ */
 static void
 ask_port(hoop_comm *comm, hp_link *link, uint64_t now)
 {
     hp_fault *f = &comm->fault;
-    if (f->asked == link && hp_probe_poll(&f->inquiry) == HP_PROBE_ENDED)
+    hp_probe_state state = f->asked == link ? hp_probe_poll(&f->inquiry) : HP_PROBE_NONE;
+    int late = f->asked == link && now >= f->ask_at,
+        silent = state == HP_PROBE_UNREACHED || (late && state == HP_PROBE_ASKED);
+    if (state == HP_PROBE_ENDED || (silent && hp_cut_off_took(link)))
         hp_link_give_up(link, 0);
-    if (f->asked == link && now < f->ask_at)
-        return;
-    if (f->asked == link)
+    if (late)
         hp_probe_start(&f->inquiry, hp_ways_best(&comm->ring->members[link->peer]), &comm->sock);
+    if (late || f->asked != link)
+        f->ask_at = now + HP_TCP_ANSWER_MS * HP_MS;
     f->asked = link;
-    f->ask_at = now + ASK_MS * HP_MS;
 }
 
 /* For as long as an operation may take. Without a server nobody knows which rank has ended, as in waits_for_repair (fault.c). */

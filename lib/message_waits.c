@@ -162,7 +162,7 @@ peer_of(const hoop_comm *comm, int rank)
 }
 
 /* The connection on which messages come. One whose handshake has not ended, or has failed, tells of nothing. */
-static const hp_link *
+static hp_link *
 open_in(const hp_peer *peer)
 {
     return peer->in && peer->in->state >= HP_LINK_OPEN ? peer->in : NULL;
@@ -285,7 +285,7 @@ has_ended(const hp_link *link)
 }
 
 /* Where no message has come yet, any other connection with the rank tells of its end. */
-static const hp_link *
+static hp_link *
 any_ended(const hoop_comm *comm, int rank)
 {
     const hp_peer *peer = peer_of(comm, rank);
@@ -299,24 +299,24 @@ any_ended(const hoop_comm *comm, int rank)
 }
 
 /* The link that tells that no message of this rank comes any more. */
-static const hp_link *
+static hp_link *
 ended(const hoop_comm *comm, int rank)
 {
     const hp_peer *peer = peer_of(comm, rank);
-    const hp_link *in = peer ? open_in(peer) : NULL;
+    hp_link *in = peer ? open_in(peer) : NULL;
     if (in)
         return has_ended(in) ? in : NULL;
     return any_ended(comm, rank);
 }
 
 /* A receive from any rank ends when another rank is lost, or when all others have left. */
-static const hp_link *
+static hp_link *
 nobody_sends(const hoop_comm *comm)
 {
-    const hp_link *last = NULL;
+    hp_link *last = NULL;
     int left = 0;
     for (int rank = 0; rank < comm->size; rank++) {
-        const hp_link *link = rank == comm->rank ? NULL : ended(comm, rank);
+        hp_link *link = rank == comm->rank ? NULL : ended(comm, rank);
         if (link && link->state == HP_LINK_LOST)
             return link;
         const hp_dialing *d = link || rank == comm->rank ? NULL : comm->dialing;
@@ -328,7 +328,7 @@ nobody_sends(const hoop_comm *comm)
     return left == comm->size - 1 ? last : NULL;
 }
 
-const hp_link *
+hp_link *
 hp_message_waits_lost(const hoop_comm *comm, const hp_peer *peer)
 {
     const hp_pair *pair = &peer->pair;
@@ -338,7 +338,7 @@ hp_message_waits_lost(const hoop_comm *comm, const hp_peer *peer)
         return NULL;
     if (peer == comm->messages.anyone)
         return nobody_sends(comm);
-    const hp_link *in = open_in(peer);
+    hp_link *in = open_in(peer);
     if (hp_pair_awaits_data(pair) && (has_ended(in) || !in))
         return in ? in : any_ended(comm, pair->peer);
     return sends && has_ended(peer->out) ? peer->out : NULL;

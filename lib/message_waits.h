@@ -30,7 +30,7 @@ hp_awaited hp_message_waits_oldest(const hoop_comm *comm);
 hp_waiting hp_message_waits_find(const hoop_comm *comm, uint64_t now);
 
 /* The link that has ended, while a message needs it that is not complete; NULL: there is none. */
-const hp_link *hp_message_waits_lost(const hoop_comm *comm, const hp_peer *peer);
+hp_link *hp_message_waits_lost(const hoop_comm *comm, const hp_peer *peer);
 
 /* "rank 2 (a) waits in recv of 5 x int8 (tag 3) from rank 5 (b)": the oldest message with this peer. Returns out. */
 const char *hp_message_waits_print(const hoop_comm *comm, const hp_peer *peer, char *out, size_t size);

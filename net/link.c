@@ -250,7 +250,22 @@ hp_link_cut(hp_link *link)
     }
     for (int k = 0; k < link->stripes; k++)
         if (link->stripe[k])
-            hp_stripe_cut(link->stripe[k]);
+            hp_stripe_cut(link->stripe[k], 0);
+    if (!hp_link_is_repaired(link))
+        return;
+    hp_link_give_up(link, 1);
+    if (link->twin)
+        link->twin->gave_up = 1;
+}
+
+int
+hp_link_cut_once(hp_link *link)
+{
+    int cut = 0;
+    for (int k = 0; k < link->stripes && link->repaired; k++)
+        if (link->stripe[k] && link->stripe[k]->unacked)
+            cut |= hp_stripe_cut(link->stripe[k], 1);
+    return cut;
 }
 
 uint64_t

@@ -65,7 +65,9 @@ hp_tcp_path hp_link_path(const hp_link *link);
 /*
  * For how many ns the other host has acknowledged nothing on one of its connections (tcp.h); a system call for each. Only
  * looks since which the link was open count. hp_link_cut ends those that are silent, and the wait for one that is dialled:
- * the link is lost (ETIMEDOUT). It opens again if the dial succeeds after all.
+ * the link is lost (ETIMEDOUT), and not repaired. It opens again if the dial succeeds after all. hp_link_cut_once is for a
+ * host that answers: it ends the connections that are silent and repaired, each once; where a frame has been taken since,
+ * again. 1: it did.
  */
 uint64_t hp_link_silence(hp_link *link, uint64_t now);
 /* Whether the other host has acknowledged anything in the last `within` ns: an idle connection is probed by keepalive. */
@@ -76,6 +78,7 @@ int hp_link_is_heard(const hp_link *link, uint64_t within);
  */
 uint32_t hp_link_lost_size(hp_link *link, int answered, uint64_t now);
 void hp_link_cut(hp_link *link);
+int hp_link_cut_once(hp_link *link);
 
 /* Appends a post. Returns its number + 1: the post is done when link->done reaches that. Never fails, never blocks. */
 uint64_t hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes);

@@ -4,18 +4,12 @@
 
 #include "base/err.h"
 
-#include <errno.h>
-
 void
 hp_link_lost(hp_link *l, int left, int number)
 {
     if (!l || l->state == HP_LINK_FAULT || l->state == HP_LINK_ABORT)
         return;
     l->state = left ? HP_LINK_LEFT : HP_LINK_LOST;
-    if (l->repaired && (number == ETIMEDOUT || number == EHOSTUNREACH || number == ENETUNREACH)) { /* for too long */
-        l->repaired = 0;
-        l->gave_up = 1;
-    }
     if (number)
         hp_err_sys(&l->error, HOOP_ERR_PEER_LOST, number, "rank %d lost its connection to rank %d", l->self, l->peer);
     else

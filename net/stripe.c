@@ -576,11 +576,15 @@ hp_stripe_unposted(hp_stripe *s)
     return hp_receiver_head(&s->receiver, &wrong) == HOOP_SUCCESS ? &s->receiver.frame : NULL;
 }
 
-void
-hp_stripe_cut(hp_stripe *s)
+int
+hp_stripe_cut(hp_stripe *s, int once)
 {
-    if (s->medium.silence.since && !s->medium.eof)
-        lost(s, ETIMEDOUT);
+    uint64_t at = s->taken + s->sender.taken + 1;
+    if (!s->medium.silence.since || s->medium.eof || (once && s->cut_at == at))
+        return 0;
+    s->cut_at = at;
+    lost(s, ETIMEDOUT);
+    return 1;
 }
 
 void

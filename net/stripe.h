@@ -47,6 +47,7 @@ struct hp_stripe {
     uint64_t owed_frames, owed_bytes; /* taken, and not said so yet; */
     int owes_ack;                     /* to be said now */
     int asked, owes_answer;           /* the peer leaves, and wants to know what this end has taken; to be said now */
+    uint64_t cut_at;                  /* frames taken of both directions when it was cut last, and 1; 0: it never was */
     int asks;                         /* this end leaves, and wants to know: HP_ASK_... */
 
     hp_sender sender;
@@ -68,7 +69,8 @@ void hp_stripe_arm(hp_stripe *stripe);
 /* Queues a control frame; 0: no room. */
 int hp_stripe_send_control(hp_stripe *stripe, int type, const void *payload, size_t n);
 const hp_frame *hp_stripe_unposted(hp_stripe *stripe); /* see hp_link_unposted */
-void hp_stripe_cut(hp_stripe *stripe);
+/* Ends a silent connection (ETIMEDOUT). once: not a second time without a frame in between. 1: it did. */
+int hp_stripe_cut(hp_stripe *stripe, int once);
 void hp_stripe_free(hp_stripe *stripe);
 
 #endif

@@ -109,6 +109,21 @@ plugged()
     is '' "$(grep 'failed' server)" 'the server has taken no rank that left for lost'
 }
 
+# A firewall, or a translator of addresses, has lost its table: new connections would work at once.
+forgotten()
+{
+    what='connections are forgotten on their way'
+    begin 12000
+    export HOOP_DEBUG=info
+    job op op 30
+    job message message 25 1
+    job idle idle 25
+    netns_forget 2 3
+    [ -s connections-2-3 ] || bail "no connections: $(ip netns exec "$id-2" cat /proc/net/tcp)"
+    all_well op message idle
+    like 'the connection to rank [12] .*broke, and is there again' "$(cat op.1 op.2)" "$what: they are made again"
+}
+
 # Rank 0 is done as soon as its last words to rank 2 are written, and TCP sends those again only seconds after the cable is
 # back.
 leaves_in_outage()
@@ -220,6 +235,7 @@ server_gone()
 scene pulled pulled 'the cable is pulled' pull
 scene deafened pulled 'packets to the host are lost' deafen
 scene plugged plugged
+scene forgotten forgotten
 scene leaves_in_outage leaves_in_outage
 scene rank_stopped rank_stopped
 scene server_stopped server_stopped

@@ -109,6 +109,26 @@ plugged()
     is '' "$(grep 'failed' server)" 'the server has taken no rank that left for lost'
 }
 
+# outages SECONDS...: the cable is out for so long, once after the other. What TCP would repair alone is no loss if
+# connections are made again, either.
+outages()
+{
+    what="the cable is pulled for $* s"
+    lasts=0
+    for seconds; do lasts=$((lasts + ${seconds%.*} + 3)); done
+    begin 120000
+    job op op $((lasts + 5))
+    job late late $((lasts + 5)) 0
+    job message message $((lasts + 5)) 1
+    for seconds; do
+        netns_pull 3
+        sleep "$seconds"
+        netns_plug 3
+        sleep 2
+    done
+    all_well op late message
+}
+
 # A firewall, or a translator of addresses, has lost its table: new connections would work at once.
 forgotten()
 {
@@ -235,6 +255,8 @@ server_gone()
 scene pulled pulled 'the cable is pulled' pull
 scene deafened pulled 'packets to the host are lost' deafen
 scene plugged plugged
+scene short_outages outages 0.1 1 5
+[ "${HOOP_TEST_FULL:-0}" != 1 ] || scene long_outages outages 20 60
 scene forgotten forgotten
 scene leaves_in_outage leaves_in_outage
 scene rank_stopped rank_stopped

@@ -27,6 +27,7 @@ static atomic_int *rounds; /* that rank 0 of a party has ended; the test sees it
 
 typedef struct plot {
     size_t small, large; /* elements */
+    int span;            /* the cuts are so many bytes away; 0: first 0, 1, 2 ..., then anywhere */
     int cuts;            /* rank 0 has so many made: the first ones at the next bytes, in small operations */
     int again;           /* the test resets all connections until so many marks are set */
     int dies;            /* in this round, when it has begun, rank 1 is killed; 0: never */
@@ -51,13 +52,18 @@ ask_for_cut_at(proxy_door *d, int back, uint64_t at, proxy_act how)
     atomic_store(&d->act, how);
 }
 
+/* Few bytes go back. */
 static void
-ask_for_cut(int size, int cut)
+ask_for_cut(int size, int cut, int span)
 {
     proxy_door *d = &x->door[cut % size];
-    uint64_t at = cut < FIRST_BYTES ? (uint64_t)cut : (uint64_t)(rand() % (2 * LARGE));
+    int back = cut / 2 % 2;
+    uint64_t at = span || cut >= FIRST_BYTES ? (uint64_t)(rand() % (back   ? 2000
+                                                                    : span ? span
+                                                                           : 2 * LARGE))
+                                             : (uint64_t)cut;
     if (atomic_load(&d->act) == PROXY_PASS || atomic_load(&d->done))
-        ask_for_cut_at(d, cut / 2 % 2, at, cut % 3 ? PROXY_RESET : PROXY_CUT);
+        ask_for_cut_at(d, back, at, cut % 3 ? PROXY_RESET : PROXY_CUT);
 }
 
 /* Each rank sends to the next one and receives from the one before, short and long messages, two of each. */
@@ -119,7 +125,7 @@ work(int rank, int size, void *arg)
     for (; result == HOOP_SUCCESS && !last && wrong >= 0; round++) {
         int is_small = round < FIRST_BYTES || s->large == s->small;
         if (rank == 0 && round < s->cuts)
-            ask_for_cut(size, round);
+            ask_for_cut(size, round, s->span);
         if (s->dies && round + 1 == s->dies && s->unserved && rank == 0)
             kill(p.server, SIGKILL);
         float go_on = round + 1 < s->cuts || s->dies || (s->again && !party_has_marks(s->again)), any = 0;
@@ -235,6 +241,22 @@ test_every_byte(int size, const char *stripes, const char *checksum)
     unsetenv("HOOP_CHECKSUM");
 }
 
+/* Of 16 MiB. */
+static void
+test_large(int size, const char *stripes)
+{
+    plot s = {.small = LARGE, .large = LARGE, .cuts = party_rounds(500), .span = LARGE};
+    char text[160];
+    proxy_reset(x);
+    setenv("HOOP_STRIPES", stripes, 1);
+    party_run(&p, size, work, &s, 300);
+    unsetenv("HOOP_STRIPES");
+    snprintf(text, sizeof(text), "%d ranks, %s stripes: %d operations of 16 MiB, a cut anywhere in each", size, stripes,
+             s.cuts);
+    expect(text);
+    ok(repairs(size) > s.cuts / 5, "there were %d repairs at both ends of connections", repairs(size));
+}
+
 static void
 test_leaving(int size)
 {
@@ -345,6 +367,8 @@ main(void)
     test_all_at_once(4);
     test_all_at_once(7);
     test_leaving(3);
+    test_large(2, "3");
+    test_large(3, "2");
     test_flapping();
     proxy_close(x);
     setenv("HOOP_SHM", "0", 1);

@@ -72,7 +72,7 @@ typedef struct hp_fault {
     hp_probe probe;       /* of that link's peer */
     uint64_t probed_at;   /* when that peer was asked; a question from sure_at on settles it. By hp_loop_now() */
     uint64_t sure_at;
-    uint64_t served_at;   /* when the server was last there, while that connection is made again */
+    uint64_t heard_at;    /* when the server, or else that peer, was last there, while the connection is made again */
     const hp_link *asked; /* a link that is not up, whose peer is asked without a server; NULL: none is */
     uint64_t ask_at;      /* when next, by hp_loop_now() */
     hp_probe inquiry;

@@ -317,14 +317,16 @@ is_cut_off(const hoop_comm *comm, hp_probe_state answer, uint64_t now)
 }
 
 /*
- * A connection between two living processes is made again. The server knows which process has ended. Without it the probe
- * may, and what lasts longer than a host may be away ends the communicator.
+ * A connection between two living processes is made again, however long that takes; the operation has a time limit. The
+ * server knows which process has ended. Without it the peer's port is asked each second. What does not answer for as long
+ * as a host may be away ends the communicator.
  */
 static int
 waits_for_repair(hoop_comm *comm, uint64_t now)
 {
     hp_fault *f = &comm->fault;
     uint64_t most = (uint64_t)hp_config_number(&comm->config, HP_SET_peer_timeout_ms) * HP_MS;
+    int served = has_server(comm, now);
     if (!f->ended || !hp_link_is_repaired(f->ended))
         return 0;
     hp_probe_state answer = hp_probe_poll(&f->probe);
@@ -333,10 +335,12 @@ waits_for_repair(hoop_comm *comm, uint64_t now)
         report_final(comm, now);
         return 1;
     }
-    if (has_server(comm, now))
-        f->served_at = now;
-    else if (answer == HP_PROBE_ENDED || now >= f->served_at + most)
+    if (served || answer == HP_PROBE_ALIVE)
+        f->heard_at = now;
+    else if (answer == HP_PROBE_ENDED || now >= f->heard_at + most)
         return 0;
+    if (!served && now >= f->probed_at + ASK_MS * HP_MS && answer != HP_PROBE_ASKED)
+        probe(comm, f->ended, now);
     f->grace = now + AGAIN_MS * HP_MS;
     return 1;
 }
@@ -373,7 +377,7 @@ suspect(hoop_comm *comm, hp_link *link, const hp_peer *peer, uint64_t now)
             comm->fault.grace = now + HP_TCP_ANSWER_MS * HP_MS; /* the probe's answer may travel far */
         s->sequence = peer ? HP_NO_OPERATION : comm->running ? comm->running->sequence : 0;
         comm->fault.sure_at = now + SURE_MS * HP_MS;
-        comm->fault.served_at = now;
+        comm->fault.heard_at = now;
         probe(comm, link, now);
         /* one that has carried nothing may be dialled again: then nothing was lost, so that is reported after the grace */
         int fresh = hp_link_is_fresh(link, (int)(link->done % (uint64_t)link->stripes));

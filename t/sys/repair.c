@@ -257,6 +257,48 @@ test_large(int size, const char *stripes)
     ok(repairs(size) > s.cuts / 5, "there were %d repairs at both ends of connections", repairs(size));
 }
 
+/* Without a server a rank that computes is no loss: its port answers. */
+static int
+compute_unserved(int rank, int size, void *arg)
+{
+    float in = (float)(rank + 1), sum = 0;
+    hoop_error e = {.size = sizeof(e)};
+    hoop_comm *comm = NULL;
+    (void)arg;
+    proxy_stand_before(x, rank);
+    hoop_result result = party_create(&comm);
+    result = result ? result : hoop_barrier(comm);
+    party_mark();
+    party_await_marks(size + 1); /* the test has stopped the server, and reset all connections */
+    if (rank == 1)
+        party_nap(15);
+    result = result ? result : hoop_allreduce(&in, &sum, 1, HOOP_FLOAT32, HOOP_SUM, comm);
+    hoop_comm_error(comm, &e);
+    party_note("0 %d %.0f %s", (int)result, (double)sum, e.text);
+    party_mark();
+    hoop_comm_destroy(comm);
+    return result != HOOP_SUCCESS || sum != (float)(size * (size + 1)) / 2;
+}
+
+static void
+test_unserved(void)
+{
+    proxy_reset(x);
+    setenv("HOOP_PEER_TIMEOUT_MS", "5000", 1);
+    party_start(&p, 3, compute_unserved, NULL, 240);
+    unsetenv("HOOP_PEER_TIMEOUT_MS");
+    party_await_marks(3);
+    kill(p.server, SIGSTOP);
+    atomic_store(&x->drop, 1);
+    for (tap_wait w = {0}; atomic_load(&x->drop) && tap_waits(&w);)
+        usleep(500);
+    party_mark();
+    party_await_marks(7); /* a rank that leaves waits for the server's word */
+    kill(p.server, SIGCONT);
+    party_wait(&p);
+    expect("without a server, a rank that computes for longer than hosts may be away is no loss");
+}
+
 static void
 test_leaving(int size)
 {
@@ -369,6 +411,7 @@ main(void)
     test_leaving(3);
     test_large(2, "3");
     test_large(3, "2");
+    test_unserved();
     test_flapping();
     proxy_close(x);
     setenv("HOOP_SHM", "0", 1);

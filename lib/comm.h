@@ -61,8 +61,10 @@ typedef struct hp_large_packets {
 
 /* fault.c's. */
 typedef struct hp_fault {
-    atomic_int known;  /* 1: error is final; any thread may read it, the driver may not have acted on it yet */
-    atomic_int failed; /* 1: the driver has, and nothing moves any more */
+    atomic_int known;     /* 1: error is final; any thread may read it, the driver may not have acted on it yet */
+    atomic_int failed;    /* 1: the driver has, and nothing moves any more */
+    atomic_int seen;      /* a call has returned the error to its caller */
+    atomic_int on_stream; /* a caller's stream was in an operation when it failed: nothing else tells of it */
     hoop_error error;
     hoop_error suspicion; /* becomes the error at `grace`, unless the cause is known by then */
     uint64_t grace;       /* by hp_loop_now(); 0: there is no suspicion */

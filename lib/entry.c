@@ -55,6 +55,7 @@ kept(const hoop_comm *comm)
 {
     char prefix[HP_NAME_PREFIX];
     hoop_error error = comm->fault.error;
+    atomic_store(&((hoop_comm *)(uintptr_t)comm)->fault.seen, 1);
     if (comm->forks == hp_forks())
         snprintf(error.text, sizeof(error.text), "%s%s", hp_name_prefix(comm, prefix), comm->fault.error.text);
     return error;

@@ -379,6 +379,8 @@ hp_ops_release_stream(hoop_comm *comm, hoop_work *work)
 {
     if (!work->gate)
         return;
+    if (atomic_load(&comm->fault.known))
+        atomic_store(&comm->fault.on_stream, 1);
     /* Counted before the gate opens: the stream's owner may next use the GPU for the first time with another
      * communicator, which is refused while any stream is blocked. */
     hp_registry_block(comm, -1);

@@ -241,6 +241,39 @@ counted(int number, int size, void *arg)
     return end(&p) || bad || standing != 0;
 }
 
+/* A stream goes on behind an operation that has failed, and nothing has told its owner: the ring is not shrunk then. */
+static int
+shrunk_blindly(int number, int size, void *arg)
+{
+    hoop_error error = {.size = sizeof(error)}, failed = {.size = sizeof(failed)};
+    hoop_comm *rest = NULL;
+    comm_pair p;
+    int bad = begin(&p, number, size);
+    (void)arg;
+    if (number == 0 && !bad) {
+        bad = first_on_stream(&p);
+        party_mark();
+        bad = bad || hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
+        hoop_result blind = hoop_comm_shrink(p.r.comm, &rest);
+        hoop_comm_error(NULL, &error);
+        hoop_comm_error(p.r.comm, &failed);
+        if (blind != HOOP_ERR_INVALID_USAGE || rest || !strstr(error.text, "stream") ||
+            failed.code != HOOP_ERR_ABORTED) {
+            party_note("shrink: %d, %s; then %d, %s", (int)blind, error.text, (int)failed.code, failed.text);
+            bad = 1;
+        }
+    } else if (!bad) {
+        party_await_marks(1);
+        hoop_comm_abort(p.r.comm, "for the test");
+    }
+    bad = bad || hoop_comm_shrink(p.r.comm, &rest) != HOOP_SUCCESS || hoop_comm_size(rest) != size;
+    if (bad && !rest)
+        cuda_rank_complain("shrink");
+    hoop_comm_destroy(rest);
+    end(&p); /* returns the error once more */
+    return bad;
+}
+
 int
 main(void)
 {
@@ -257,6 +290,7 @@ main(void)
         cuda_rank_party(&p, size, used_too_early, "... but not used for the first time");
     }
     cuda_rank_party(&p, 3, counted, "a stream that has gone on stands no more");
+    cuda_rank_party(&p, 2, shrunk_blindly, "a ring is shrunk only when a stream's failure was seen");
     cuda_rank_party(&p, 2, never_used, "what was prepared for nothing is given back");
     cuda_rank_party(&p, 2, locked, "what is prepared waits for nobody who prepares something else");
     if (!getenv("HOOP_TEST_CUDA"))

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CONNECTIONS = 64, BUFFER = 64 << 10, PIECES = 64, LOOK_MS = 2 };
+enum { CONNECTIONS = 256, BUFFER = 64 << 10, PIECES = 64, LOOK_MS = 2 };
 
 typedef struct tube {
     int from, to;

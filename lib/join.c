@@ -18,6 +18,7 @@
 #include "lib/stats.h"
 #include "lib/works.h"
 #include "net/interface.h"
+#include "net/unacked.h"
 #include "rendezvous/stall_warning.h"
 
 #include <errno.h>
@@ -68,6 +69,7 @@ make_channels(hoop_comm *comm, hoop_error *error)
     comm->plan.slices = (uint32_t)hp_config_number(&comm->config, HP_SET_slices);
     comm->plan.spread_bytes =
         hp_plan_spread(hp_config_number(&comm->config, HP_SET_spread_bytes), one_host, comm->size);
+    comm->plan.exchange_bytes = hp_links_are_repaired(comm, one_host) ? HP_UNACKED_LARGE : 0;
     hp_plan_depth(&comm->plan, &o.window, one_host, hp_config_number(&comm->config, HP_SET_shm) != 0);
     o.slice_bytes = comm->plan.slice_bytes;
     o.stage_bytes = comm->plan.stage_bytes;

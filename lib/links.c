@@ -149,14 +149,20 @@ open_shm(hoop_comm *comm, const hp_hello *hello)
 
 /* --- a connection takes its place --- */
 
+int
+hp_links_are_repaired(const hoop_comm *comm, int one_host)
+{
+    enum { HOSTS, ALL, NONE } which = (int)hp_config_number(&comm->config, HP_SET_link_repair);
+    return which == ALL || (which == HOSTS && !one_host);
+}
+
 /* By the setting, and by the hosts of both ranks. */
 static int
 may_be_repaired(const hoop_comm *comm, const hp_link *link, int stripe)
 {
-    enum { HOSTS, ALL, NONE } which = (int)hp_config_number(&comm->config, HP_SET_link_repair);
     const hp_member *members = comm->ring->members;
-    int hosts = members[link->peer].host_id != members[comm->rank].host_id;
-    return which != NONE && (which == ALL || hosts) && !link->stripe[stripe]->medium.shm;
+    return hp_links_are_repaired(comm, members[link->peer].host_id == members[comm->rank].host_id) &&
+           !link->stripe[stripe]->medium.shm;
 }
 
 /* The descriptor is the link's, and the memory is, if it is the first connection. */

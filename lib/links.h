@@ -16,8 +16,9 @@ hp_status hp_links_judge(hoop_comm *comm, const hp_hello *hello); /* which of th
 /* Dials the links that the channel has made since the last call. */
 void hp_links_dial(hoop_comm *comm, hp_channel *channel);
 
-/* Dials the connections that broke, and are made again. */
+/* Dials the connections that broke, and are made again; whether those within a host are, or between hosts. */
 void hp_links_repair(hoop_comm *comm, uint64_t now);
+int hp_links_are_repaired(const hoop_comm *comm, int one_host);
 
 /* Gives up those where something has closed each connection for so long: a process that has left the whole job does. */
 void hp_links_give_up_closed(hoop_comm *comm, uint64_t now, uint64_t after);

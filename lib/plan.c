@@ -105,6 +105,9 @@ fits_doubling(const hp_call *call, int size, const hp_plan_options *options)
         return 0;
     if (most > options->stage_bytes / (rounds + 1))
         most = options->stage_bytes / (rounds + 1);
+    if (options->exchange_bytes && most > options->exchange_bytes &&
+        size > 2) /* two ranks use their ring's links then */
+        most = options->exchange_bytes;
     return call->count <= most / bytes;
 }
 

@@ -163,6 +163,10 @@ test_doubling_limits(void)
     is_int(HP_ALG_SPREAD, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 10000, 6, &o),
            "6 ranks have no partners to double with");
     is_int(HP_ALG_CHAIN_OUT, algorithm_of(HP_BROADCAST, HOOP_FLOAT32, 8192, 8, &o), "only allreduces double");
+    o.exchange_bytes = 64 << 10;
+    is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 16384, 8, &o), "64 KiB, if links are repaired");
+    is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 16385, 8, &o), "but no longer vector");
+    o.exchange_bytes = 0;
     o.stage_bytes = 128 << 10;
     is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 8192, 8, &o), "four times 32 KiB fit the stage");
     is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 8193, 8, &o), "one element more does not");

@@ -10,6 +10,7 @@
 #include "lib/baton.h"
 #include "lib/devices.h"
 #include "lib/fault.h"
+#include "lib/links.h"
 #include "lib/reports.h"
 #include "lib/round.h"
 #include "lib/spin.h"
@@ -198,11 +199,16 @@ hp_progress_enter_alone(hoop_comm *comm)
     return alone;
 }
 
-/* Works to move, a control connection to make again, or an error that was not sent to the other ranks yet. */
+/*
+ * Works to move, a control connection to make again, or an error that was not sent to the other ranks yet. Or a thread is in
+ * a split: other ranks may still await what this one has sent before, and only it can make their connection again.
+ */
 static int
-has_to_do(const hp_driver *d)
+has_to_do(const hoop_comm *comm)
 {
-    return atomic_load(&d->outstanding) > 0 || atomic_load(&d->reconnecting) || atomic_load(&d->aborting) == 1;
+    const hp_driver *d = &comm->driver;
+    return atomic_load(&d->outstanding) > 0 || atomic_load(&d->reconnecting) || atomic_load(&d->aborting) == 1 ||
+           (atomic_load(&d->departed) > 0 && !atomic_load(&comm->fault.failed));
 }
 
 void
@@ -211,7 +217,7 @@ hp_progress_leave(hoop_comm *comm)
     hp_driver *d = &comm->driver;
     pthread_mutex_lock(&d->mutex);
     d->waiting--;
-    if (atomic_fetch_sub(&d->here, 1) == 1 && d->has_thread && has_to_do(d))
+    if (atomic_fetch_sub(&d->here, 1) == 1 && d->has_thread && has_to_do(comm))
         pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->mutex);
 }
@@ -396,7 +402,7 @@ static int
 thread_must_rest(hoop_comm *comm, void *arg)
 {
     (void)arg;
-    return atomic_load(&comm->driver.sleepers) || atomic_load(&comm->driver.yield) || !has_to_do(&comm->driver);
+    return atomic_load(&comm->driver.sleepers) || atomic_load(&comm->driver.yield) || !has_to_do(comm);
 }
 
 static void *
@@ -407,7 +413,7 @@ run_thread(void *arg)
     pthread_mutex_lock(&d->mutex);
     while (!d->stop) {
         int others = atomic_load(&d->here) || (atomic_load(&d->manual) && !d->waiting); /* drive */
-        if (d->held || others || atomic_load(&d->yield) || !has_to_do(d)) {
+        if (d->held || others || atomic_load(&d->yield) || !has_to_do(comm)) {
             pthread_cond_wait(&d->changed, &d->mutex);
             continue;
         }
@@ -433,9 +439,11 @@ void
 hp_progress_depart(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
+    int repairs = hp_links_are_repaired(comm, comm->local_size == comm->size);
     pthread_mutex_lock(&d->mutex);
     d->waiting++;
-    if (!d->has_thread && atomic_load(&d->outstanding))
+    atomic_fetch_add(&d->departed, repairs);
+    if (!d->has_thread && (atomic_load(&d->outstanding) || repairs))
         start_thread(comm);
     else if (d->has_thread)
         pthread_cond_broadcast(&d->changed);
@@ -448,6 +456,7 @@ hp_progress_return(hoop_comm *comm)
     hp_driver *d = &comm->driver;
     pthread_mutex_lock(&d->mutex);
     d->waiting--;
+    atomic_fetch_sub(&d->departed, hp_links_are_repaired(comm, comm->local_size == comm->size));
     pthread_mutex_unlock(&d->mutex);
     if (!atomic_load(&d->manual))
         return;
@@ -547,7 +556,7 @@ hp_progress_fd_close(hoop_comm *comm)
     hp_loop_fd_close(comm->loop);
     pthread_mutex_lock(&d->mutex);
     atomic_store(&d->manual, 0);
-    if (has_to_do(d) && !d->has_thread)
+    if (has_to_do(comm) && !d->has_thread)
         start_thread(comm);
     pthread_mutex_unlock(&d->mutex);
     give(comm);

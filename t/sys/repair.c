@@ -372,6 +372,43 @@ test_flapping(void)
         diag("rank %d (status %#x): %s", rank, (unsigned)p.guest[rank].status, p.guest[rank].note);
 }
 
+/* Rank 0 has sent all and is in a split, rank 1 has nothing of it yet when their connection breaks. */
+static int
+is_split(int rank, int size, void *arg)
+{
+    float values[1000] = {0};
+    hoop_comm *part = NULL;
+    (void)size, (void)arg;
+    proxy_stand_before(x, rank);
+    hoop_comm *comm = party_join(1);
+    values[999] = rank == 0;
+    if (rank == 0)
+        atomic_store(&x->door[1].stalled, 1);
+    if (hoop_broadcast(values, values, 1000, HOOP_FLOAT32, 0, comm) != HOOP_SUCCESS || values[999] != 1)
+        return 1;
+    party_mark();
+    hoop_result result = hoop_comm_split(comm, 0, 0, &part);
+    party_note("the split ends with %d", (int)result);
+    hoop_comm_destroy(part);
+    hoop_comm_destroy(comm);
+    return result != HOOP_SUCCESS;
+}
+
+static void
+test_split(void)
+{
+    proxy_reset(x);
+    party_start(&p, 2, is_split, NULL, 120);
+    ok(party_await_marks(1), "a rank goes on when it has sent");
+    party_nap(0.2); /* into the split; sooner, the rank would need no background thread */
+    atomic_store(&x->drop, 1);
+    for (tap_wait w = {0}; atomic_load(&x->drop) && tap_waits(&w);)
+        usleep(500);
+    atomic_store(&x->door[1].stalled, 0);
+    party_wait(&p);
+    expect("a connection that breaks while a rank is in a split");
+}
+
 /* A rank that has ended is named as if nothing were repaired. */
 static void
 test_death(int unserved)
@@ -412,6 +449,7 @@ main(void)
     test_large(2, "3");
     test_large(3, "2");
     test_unserved();
+    test_split();
     test_flapping();
     proxy_close(x);
     setenv("HOOP_SHM", "0", 1);

@@ -189,7 +189,7 @@ play(uint64_t seed)
     t->runs++;
     t->failures += !good;
     count(&w, t);
-    if (!good || getenv("HOOP_CHAOS_REPORT"))
+    if (!good)
         report(&w);
     if (run.proxy)
         proxy_close(run.proxy);
@@ -240,10 +240,20 @@ print_table(void)
     }
 }
 
+/* A setting of this test, which the library does not know, and would warn of. NULL: it is not set. */
+static char *
+take_setting(const char *name)
+{
+    const char *value = getenv(name);
+    char *copy = value ? strdup(value) : NULL;
+    unsetenv(name);
+    return copy;
+}
+
 int
 main(void)
 {
-    const char *seeds = getenv("HOOP_CHAOS_SEEDS"), *seconds = getenv("HOOP_CHAOS_SECONDS");
+    char *seeds = take_setting("HOOP_CHAOS_SEEDS"), *seconds = take_setting("HOOP_CHAOS_SECONDS");
     int runs = 0, good;
     plan(1);
     chaos_shared = mmap(NULL, sizeof(*chaos_shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -254,8 +264,10 @@ main(void)
     else if (seconds || getenv("HOOP_TEST_FULL"))
         good = play_for(seconds ? atof(seconds) : 600, &runs);
     else
-        good = play_list("0 1 2 4 6 8 9 10 12", &runs);
+        good = play_list("0 1 2 4 6 9 10 12 43", &runs);
     print_table();
+    free(seeds);
+    free(seconds);
     is_int(runs, good, "ranks are lost and come, and all that is left is right");
     return tap_failures() != 0;
 }

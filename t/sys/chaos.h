@@ -96,6 +96,7 @@ typedef struct chaos_place {
     atomic_int settled;       /* in so many phases */
     atomic_int events;        /* of which the last ones are kept */
     atomic_llong worst;       /* nanoseconds from the last loss to the end of a shrink, at most */
+    atomic_llong moment;      /* of chaos_gather */
     atomic_int pieces;        /* of memory, when all rings are destroyed */
     atomic_int done, shrinks; /* operations that have ended well; and shrinks */
     char event[CHAOS_EVENTS][CHAOS_LINE];
@@ -137,7 +138,15 @@ typedef struct chaos_ring {
     hoop_comm *comm;
     int rank, size;
     int guest[CHAOS_SLOTS], slot[CHAOS_SLOTS]; /* of each rank */
+    int proxied;                               /* connections may be cut */
+    long long moment;                          /* grows from operation to operation, equally on all ranks */
 } chaos_ring;
+
+/*
+ * Where connections may be cut, before a rank leaves a ring, or waits in another one: until all ranks of the ring have come
+ * so far, so that they have all that was sent in it (LIMITATIONS of hoop_faults(7)). Meanwhile the rank drives the ring.
+ */
+void chaos_gather(const chaos_ring *ring, int step);
 
 /* A split or a grow of this guest has failed. Who then shrinks the ring may be ahead of its failure. */
 void chaos_part(void);

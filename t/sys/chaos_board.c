@@ -42,6 +42,27 @@ chaos_say(const char *format, ...)
     va_end(ap);
 }
 
+static int
+has_gathered(const chaos_ring *ring, long long moment)
+{
+    int all = 1;
+    for (int rank = 0; rank < ring->size; rank++)
+        all &= atomic_load(&chaos_shared->place[ring->guest[rank]].moment) >= moment;
+    return all;
+}
+
+void
+chaos_gather(const chaos_ring *ring, int step)
+{
+    long long moment = ring->moment + step;
+    atomic_store(&chaos_shared->place[chaos_guest].moment, moment);
+    for (tap_wait w = {0}; ring->proxied && !has_gathered(ring, moment); party_nap(0.001)) {
+        if (!tap_waits(&w))
+            chaos_wrong("some ranks do not end an operation that this one has ended");
+        hoop_comm_progress(ring->comm);
+    }
+}
+
 void
 chaos_part(void)
 {

@@ -381,9 +381,13 @@ static void
 operate(life *l)
 {
     uint64_t draw = tap_mix(l->script->seed ^ tap_mix((uint64_t)l->epoch << 32 | l->drawn++));
+    l->ring.moment = (long long)l->epoch << 32 | (long long)l->drawn << 2;
     face(l, CHAOS_OPERATION);
     l->operation++;
-    int served = l->phase < l->script->phases && !(l->script->proxied && l->here != l->script->phase[l->phase].here);
+    /* a split awaits a rank that is stopped, or has ended behind a proxy, until the bring-up time-out */
+    int is_settled = l->here == l->script->phase[l->phase].here;
+    int served =
+        l->phase < l->script->phases && (is_settled || !(l->script->proxied || l->script->scene == CHAOS_FROZEN));
     hoop_result result = chaos_operate(&l->ring, draw, served);
     if (result != HOOP_SUCCESS)
         fail(l, result);
@@ -512,6 +516,7 @@ static void
 set_up(life *l)
 {
     const chaos_script *s = l->script;
+    l->ring.proxied = s->proxied;
     l->phase = first_phase(s);
     if (s->proxied) {
         setenv("HOOP_LINK_REPAIR", "all", 1);
@@ -552,6 +557,7 @@ chaos_live(int guest, int size, void *arg)
     if (l.script->scene == CHAOS_UNSERVED)
         outlive_server(&l);
     chaos_say("the end");
+    chaos_gather(&l.ring, 3);
     hoop_result result = hoop_comm_destroy(l.ring.comm);
     if (result != (l.failed ? HOOP_ERR_PEER_LOST : HOOP_SUCCESS))
         chaos_wrong("the last ring: %d", (int)result);

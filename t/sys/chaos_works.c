@@ -305,6 +305,9 @@ split(const deed *d)
     result = allreduce(&sum);
     if (result != HOOP_SUCCESS) /* then the whole ring has lost that rank, too: the next operations tell */
         chaos_blame(&part, result);
+    part.proxied = ring->proxied;
+    part.moment = ring->moment;
+    chaos_gather(&part, 1);
     hoop_comm_destroy(part.comm);
     return HOOP_SUCCESS;
 }

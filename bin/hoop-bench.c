@@ -469,9 +469,9 @@ main(int argc, char **argv)
         perf_options_list();
         return 0;
     }
-    hoop_config *config = hoop_config_new();
-    if (config && run.options.wire)
-        hoop_config_set(config, "wire_dtype", run.options.wire);
+    hoop_config *config = run.options.wire ? hoop_config_new() : NULL;
+    if (run.options.wire && wanted != PERF_WRONG)
+        need(&run, config ? hoop_config_set(config, "wire_dtype", run.options.wire) : HOOP_ERR_NO_MEMORY);
     need(&run, hoop_comm_create(&run.comm, config));
     hoop_config_free(config);
     run.rank = hoop_comm_rank(run.comm);

@@ -23,7 +23,7 @@ request_of(hp_kind kind, const void *send, void *recv, size_t count, hoop_dtype 
     hp_request r = {.send = send, .recv = recv};
     r.call.kind = (uint8_t)kind;
     /* an enum from a caller may hold anything: what does not fit its bits is as unknown as the greatest that does */
-    r.call.dtype = (unsigned)dtype < 255 ? (uint8_t)dtype : 255;
+    r.call.dtype = (unsigned)dtype < 127 ? (uint8_t)dtype : 127;
     r.call.op = (unsigned)op < 127 ? (uint8_t)op : 127;
     r.call.root = root;
     r.call.count = count;
@@ -67,8 +67,10 @@ device_of(hoop_comm *comm, const hp_request *request, hoop_result *result)
 {
     hoop_error error;
     int device = hp_devices_of(comm, request->send, request->recv, &error);
-    if (device == 0 && request->residual)
-        device = hp_devices_of(comm, request->residual, request->residual, &error);
+    int left = device;
+    if (device >= 0 && request->residual)
+        left = hp_devices_of(comm, request->residual, request->residual, &error);
+    device = left < 0 || left > device ? left : device;
     if (device < 0)
         *result = hp_entry_fail_start(comm, &error);
     return device;

@@ -45,7 +45,7 @@ prepare(hoop_comm *comm, hoop_error *error)
     atomic_store(&comm->driver.op_timeout, (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS);
     p->slice_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_slice_bytes);
     p->channels = (uint32_t)hp_config_number(&comm->config, HP_SET_channels);
-    p->stage_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_stage_bytes) & ~4095U;
+    p->stage_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_stage_bytes);
     p->halves_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_halves_bytes);
     hp_cuda_options options = {.device = (int)hp_config_number(&comm->config, HP_SET_cuda_device),
                                .blocks = (int)hp_config_number(&comm->config, HP_SET_cuda_blocks)};

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* This thread's group. */
-enum { ALIKE = 2 * (HOOP_WIRE_BFLOAT16 + 1) }; /* in rank order or not, and the types on the wire */
+enum { ALIKE = 4 }; /* in rank order or not, and narrower or not */
 
+/* This thread's group. */
 static _Thread_local struct {
     const hoop_comm *comm; /* NULL: none is open */
     hoop_result result;    /* first argument error inside, */
@@ -52,7 +52,7 @@ alike(const hp_call *call, int device)
     if (call->kind != HP_ALLREDUCE || call->count * hp_dtype_size((hoop_dtype)call->dtype) > group.small)
         return NULL;
     unsigned dtype = hp_dtype_index((hoop_dtype)call->dtype), op = hp_op_index((hoop_op)call->op);
-    return &group.alike[2 * call->wire + call->ordered][dtype][op][device];
+    return &group.alike[2 * (call->wire != 0) + call->ordered][dtype][op][device];
 }
 
 /* A tensor directly behind the last one, in both arrays, extends that segment. */

@@ -141,10 +141,10 @@ pick_algorithm(const hp_call *call, int size, const hp_plan_options *options)
         return HP_ALG_DOUBLING;
     if (fits_spread(call, size, options))
         return HP_ALG_SPREAD;
-    if (fits_halves(call, size, options))
-        return HP_ALG_HALVES;
     if (call->ordered || is_narrow(call, size, options))
         return HP_ALG_ALLPAIRS;
+    if (fits_halves(call, size, options))
+        return HP_ALG_HALVES;
     switch ((hp_kind)call->kind) {
     case HP_BROADCAST: return HP_ALG_CHAIN_OUT;
     case HP_REDUCE: return HP_ALG_CHAIN_IN;
@@ -175,8 +175,8 @@ hp_plan_depth(hp_plan_options *options, uint32_t *window, int one_host, int shar
     *bytes = *bytes < SLICE_LEAST ? SLICE_LEAST : *bytes & ~(SLICE_LEAST - 1U);
     if (options->stage_bytes == 0)
         options->stage_bytes = one_host ? STAGE_ONE_HOST : STAGE;
-    if (options->stage_bytes < SLICE_LEAST)
-        options->stage_bytes = SLICE_LEAST;
+    options->stage_bytes =
+        options->stage_bytes < SLICE_LEAST ? SLICE_LEAST : options->stage_bytes & ~(SLICE_LEAST - 1U);
     if (*slices == 0)
         *slices = one_host ? SLICES_ONE_HOST : SLICES;
     if (*window == 0 && one_host) /* the fewer slots, the hotter */

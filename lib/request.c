@@ -175,6 +175,8 @@ check_options(const hp_request *r, hoop_error *error)
         return HOOP_SUCCESS;
     if (r->options->size < sizeof(r->options->size) || r->options->size > OPTIONS_MOST)
         return refuse(error, "options->size must be sizeof(hoop_call_options)");
+    if (r->options->size > offsetof(hoop_call_options, residual) && r->options->size < sizeof(hoop_call_options))
+        return refuse(error, "options->size ends in the middle of an option");
     for (size_t i = sizeof(hoop_call_options); i < r->options->size; i++)
         if (bytes[i])
             return hp_err_set(error, HOOP_ERR_UNSUPPORTED,
@@ -227,7 +229,9 @@ check_wire(hp_request *r, int size, hoop_error *error)
     if (r->options && r->options->size >= sizeof(hoop_call_options) && r->options->residual)
         r->residual = r->options->residual;
     if (r->residual && (wire <= HOOP_WIRE_FLOAT32 || !fits))
-        return refuse(error, "options->residual is for sums and means of float32 with a narrower options->wire");
+        return refuse(
+            error, "options->residual is for sums and means of float32 that travel narrower: by options->wire, or the "
+                   "setting wire_dtype");
     if (r->residual && r->options->residual_count != r->call.count)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "options->residual has %zu elements, and the arrays have %llu", r->options->residual_count,
@@ -262,7 +266,8 @@ check(hp_request *r, int rank, int size, hoop_error *error)
         return refuse(error, "sendbuf is NULL");
     if (e.recv && !r->recv)
         return refuse(error, "recvbuf is NULL");
-    if ((e.send && misaligned(r->send, elem)) || (e.recv && misaligned(r->recv, elem)) || misaligned(r->residual, elem))
+    if ((e.send && misaligned(r->send, elem)) || (e.recv && misaligned(r->recv, elem)) ||
+        (e.send && misaligned(r->residual, elem)))
         return refuse(error, "a buffer is not aligned to its elements");
     if (r->residual &&
         (hp_overlap(r->residual, e.send, r->send, e.send) || hp_overlap(r->residual, e.recv, r->recv, e.recv)))

@@ -126,7 +126,7 @@ vector(hp_channel *channel, hp_slot *slot, const hp_fold *f, int q, uint64_t at,
     return operand_at(channel, slot, spot, at, &run);
 }
 
-/* A sum, which is dst[1]'s in the stage, for the wire; to the residual goes what that takes away, and to dst[0] what is left. */
+/* Rounds a sum to dst[1] in the stage, copies that to dst[0], and adds what rounding has taken away to the residual. */
 static void
 round_off(hp_channel *channel, hp_slot *slot, const hp_fold *f, uint64_t at, hp_command command, hp_operand sum)
 {

@@ -42,7 +42,9 @@ def wire(name: str) -> int:
 
 def residual(x: Any) -> tuple[int, int, object]:
     """Its address, its elements, and what keeps it alive."""
-    address, count, number, _, keep = view(x, True, None)
+    address, count, number, stream, keep = view(x, True, None)
+    if stream is not None:
+        raise ValueError("this residual is ordered in a CUDA stream: there is no form that waits for it")
     if number != DTYPES["float32"]:
         raise ValueError(f"residual has elements of the type {name_of(number)}: give an array of float32")
     return address, count, keep

@@ -101,6 +101,38 @@ means(cuda_rank *r)
     return bad;
 }
 
+static int
+reduce_with(const cuda_rank *r, const void *from, void *to, void *left, size_t count)
+{
+    hoop_call_options options = {sizeof(options), HOOP_ORDER_SETTING, HOOP_WIRE_BFLOAT16, left, count};
+    hoop_work *work = NULL;
+    return hoop_iallreduce_with(from, to, count, HOOP_FLOAT32, HOOP_AVG, r->comm, &options, &work) != HOOP_SUCCESS ||
+           hoop_work_wait(work, -1) != HOOP_SUCCESS;
+}
+
+/* Three calls with one residual in host memory, and with one in the GPU's: the same results, and the same is left. */
+static int
+with_residual(cuda_rank *r, size_t count)
+{
+    static uint8_t left[64 << 10], seen[64 << 10];
+    size_t bytes = count * sizeof(float);
+    memset(left, 0, sizeof(left));
+    arena_put(&r->out, left, 2 * bytes); /* the residual, and behind it the result */
+    for (int k = 0; k < 3; k++) {
+        fill(r, HOOP_FLOAT32, bytes);
+        arena_put(&r->in, r->data, bytes);
+        if (reduce_with(r, r->data, r->to, left, count) ||
+            reduce_with(r, r->in.memory, r->out.memory + bytes, r->out.memory, count))
+            return cuda_rank_complain("with a residual");
+        arena_get(&r->out, seen, 2 * bytes);
+        if (memcmp(seen, left, bytes) != 0 || memcmp(seen + bytes, r->to, bytes) != 0) {
+            party_note("call %d with a residual: other bits on the GPU", k);
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Sums and means of float32 that travel as bfloat16: the GPU rounds as the host does. */
 static int
 as_bfloat16(int number, int size, void *arg)
@@ -112,8 +144,9 @@ as_bfloat16(int number, int size, void *arg)
     for (size_t i = 0; i < 4 * 8 && !bad; i++)
         bad = compare(&r, i % 2 ? REDUCE_SCATTER : ALLREDUCE, counts[i / 8], HOOP_FLOAT32,
                       i / 2 % 2 ? HOOP_AVG : HOOP_SUM, (int)(i / 4 % 2) + (int)(i % 2));
+    bad = bad || with_residual(&r, 1000);
     hoop_stats stats = {.size = sizeof(stats)};
-    if (!bad && (hoop_comm_stats(r.comm, &stats) || stats.narrowed != 4 * 8 * 2))
+    if (!bad && (hoop_comm_stats(r.comm, &stats) || stats.narrowed != 4 * 8 * 2 + 2 * 3))
         bad = cuda_rank_complain("not as bfloat16");
     return cuda_rank_leave(&r) || bad;
 }

@@ -220,6 +220,8 @@ test_options(void)
     options.known =
         (hoop_call_options){.size = offsetof(hoop_call_options, residual), .residual = (float *)(void *)memory};
     ok(passes(r) && !r.residual, "nor is what lies behind the options of an earlier version");
+    options.known.size += sizeof(float *);
+    refused(r, "ends in the middle of an option", "half an option");
     options.known.size = sizeof(size_t) - 1;
     refused(r, "sizeof(hoop_call_options)", "a size that is too small");
     options.known.size = SIZE_MAX;
@@ -312,8 +314,7 @@ test_residual(void)
     ok(passes(r), "a residual beside the arrays");
     options.wire = HOOP_WIRE_SETTING;
     r.wire = HOOP_WIRE_FLOAT32;
-    refused(r, "options->residual is for sums and means of float32 with a narrower options->wire",
-            "nothing is rounded");
+    refused(r, "options->residual is for sums and means of float32 that travel narrower", "nothing is rounded");
     r.wire = HOOP_WIRE_BFLOAT16;
     ok(passes(r), "the setting rounds");
     options.residual_count = 4;

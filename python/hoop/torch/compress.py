@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """A communication hook of DistributedDataParallel: gradients travel in half the bytes, and no rounding is lost.
 
-DDP reads the annotations of a hook, which are therefore no strings here. The gradients travel as bfloat16 and are added up in float32 (hoop_allreduce(3)). What rounding has taken away on this rank
-is added to the gradients of the next step (error feedback: Seide and others, "1-bit stochastic gradient descent", 2014;
-Karimireddy and others, "Error feedback fixes SignSGD", 2019).
+The gradients travel as bfloat16 and are added up in float32 (hoop_allreduce(3)). What rounding has taken away on this
+rank is added to the gradients of the next step (error feedback: Seide and others, "1-bit stochastic gradient descent",
+2014; Karimireddy and others, "Error feedback fixes SignSGD", 2019).
 """
+
+# DDP compares the annotations of a hook with its types: here they are no strings.
 
 from typing import Any, Optional
 
@@ -17,18 +19,20 @@ class Compression:
     """What compress_hook keeps: model.register_comm_hook(Compression(), compress_hook).
 
     group: the model's process group, one of hoop; None: that of all ranks. It takes as much memory as the gradients. A
-    checkpoint need not have it: at a start nothing is left.
+    checkpoint need not have it: at a start nothing is left. Each model has one of its own.
     """
 
     def __init__(self, group: Any = None) -> None:
         self.group = group
-        self._left: dict[int, tuple[list[int], Tensor]] = {}
+        self._left: dict[int, tuple[list[Tensor], Tensor]] = {}
 
     def left(self, bucket: Any) -> Tensor:
-        """What rounding has taken from this bucket's gradients. DDP forms its buckets anew after the first step."""
-        parameters = [id(p) for p in bucket.parameters()]
+        """What rounding has taken from this bucket's gradients. DDP forms its buckets anew after the first step: then that
+        of the first step is lost."""
+        parameters = list(bucket.parameters())
         known, left = self._left.get(bucket.index(), ([], None))
-        if left is None or known != parameters:
+        same = len(known) == len(parameters) and all(a is b for a, b in zip(known, parameters))
+        if left is None or not same or left.numel() != bucket.buffer().numel():
             left = torch.zeros_like(bucket.buffer())
             self._left[bucket.index()] = (parameters, left)
         return left
@@ -38,7 +42,11 @@ def _operations(group: Any) -> Optional[Any]:
     """The Python half of a group of hoop; None: it is another backend's."""
     from .operations import Operations
 
-    for one in (group, group._get_backend(torch.device("cpu"))):
+    try:
+        backend = group._get_backend(torch.device("cpu"))
+    except RuntimeError:  # the group has none for the CPU
+        backend = None
+    for one in (group, backend):
         found = getattr(one, "wrapped_pg", one)
         if isinstance(found, Operations):
             return found

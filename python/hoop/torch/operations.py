@@ -250,7 +250,7 @@ class Operations:
         """The mean of a contiguous float32 tensor on the CPU, in place. residual: what rounding has taken from it."""
         comm, count, handle = self._handle(), tensor.numel(), ctypes.c_void_p()
         address, left = tensor.data_ptr(), residual.data_ptr()
-        options = CallOptions(ctypes.sizeof(CallOptions), 0, WIRES["bfloat16"], left, count)
+        options = CallOptions(ctypes.sizeof(CallOptions), 0, WIRES["bfloat16"], left, residual.numel())
         self._count()
         with writing(tensor):
             code = lib.hoop_iallreduce_with(

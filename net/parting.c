@@ -35,8 +35,11 @@ hp_parting_is_free(const hp_stripe *s, uint64_t waited, int proxied)
 {
     if (!s->unacked || s->left || s->asks == HP_ASK_ANSWERED)
         return 1;
+    if (s->medium.eof && s->accepted) /* the peer is to make it again, if it needs anything */
+        return (!s->heard && !s->generation) || (s->asked && waited >= WORD_MS * HP_MS) ||
+               (!s->out && waited >= HP_PEER_TIMEOUT_MS * HP_MS);
     if (s->medium.eof)
-        return s->asked && s->accepted && waited >= WORD_MS * HP_MS;
+        return 0;
     return waited >= (uint64_t)(proxied ? PROXIED_MS : WORD_MS) * HP_MS && s->asks == HP_ASK_SENT && !s->owes_answer &&
            !hp_control_waits(&s->control) && is_acknowledged(s);
 }

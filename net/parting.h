@@ -13,8 +13,9 @@ void hp_parting_ask(hp_stripe *stripe);
 /*
  * Whether the peer needs nothing more: it has answered, or left. After a second a sound connection on which its system has
  * acknowledged all is enough: the peer may compute, and answer only much later. That takes five seconds where it may be a
- * proxy that has acknowledged it. A peer that asks leaves, and only needs the answer, so nobody stays longer than a second
- * for one that makes no connection again.
+ * proxy that has acknowledged it. A broken connection that the peer is to make again is not awaited if it never carried a
+ * byte; for a second if the peer has asked, since it leaves then, and only needs the answer; and for 30 s if the peer alone
+ * sends there.
  */
 int hp_parting_is_free(const hp_stripe *stripe, uint64_t waited, int proxied);
 

@@ -231,6 +231,8 @@ test_wire(void)
                 command.src[1].wire = tags >> 1 & 1;
                 command.dst[0].wire = tags >> 2 & 1;
                 command.dst[1].wire = tags >> 3 & 1;
+                command.remainder = elem == HOOP_FLOAT32 && command.destinations == 2 && !command.exchange &&
+                                    tags >> 2 == 1 && tap_random() % 2;
                 good = try_command(command, kinds, offsets);
                 if (!good)
                     diag("%s, tags %d", shapes[s].name, tags);

@@ -93,6 +93,7 @@ run_command(const operation *o)
                           .sources = args->sources,
                           .destinations = args->destinations,
                           .exchange = args->exchange,
+                          .remainder = args->remainder,
                           .divisor = args->divisor,
                           .ranks = {args->ranks[0], args->ranks[1]},
                           .count = args->count};

@@ -17,6 +17,7 @@ enum { MANY = 255, RANKS = 512, LATE = 100, AT = 100, ROWS = 3, TEXT = 400 };
 static hp_roster rosters[MANY];
 static hp_member members[RANKS];
 static hp_witness witnesses[RANKS];
+static hp_loss losses[RANKS]; /* none */
 static void *peers[RANKS];
 static int order[RANKS];
 static hp_job job;
@@ -52,6 +53,7 @@ fill(void)
         snprintf(members[i].host, HP_HOST_TEXT, "node%d", i / 8);
         peers[i] = &members[i];
         order[i] = i;
+        losses[i].peer = -1;
         witnesses[i] =
             (hp_witness){.in_op = i != LATE,
                          .last_seen = AT * HP_SEC,
@@ -65,6 +67,7 @@ fill(void)
                                  .world = k + 1 == MANY,
                                  .ring = {.comm = 100 + (uint64_t)k, .size = RANKS, .members = members, .order = order},
                                  .witnesses = witnesses,
+                                 .losses.loss = losses,
                                  .peers = peers,
                                  .in_op_n = RANKS - 1,
                                  .heartbeat = 250 * HP_MS,

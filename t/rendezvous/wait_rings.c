@@ -52,6 +52,7 @@ rings_add(const char *processes)
                             .world = rings_n == 0,
                             .ring = {.comm = 100 + (uint64_t)rings_n, .size = n, .members = g->members},
                             .witnesses = g->witnesses,
+                            .losses.loss = g->losses,
                             .peers = g->peers,
                             .heartbeat = 250 * HP_MS,
                             .moved = 90 * HP_SEC + (uint64_t)rings_n * 100 * HP_MS};
@@ -61,6 +62,7 @@ rings_add(const char *processes)
         g->members[i] = (hp_member){.rank = i, .pid = 800u + (uint8_t)processes[i], .host_id = 7};
         snprintf(g->members[i].host, HP_HOST_TEXT, "node%c", processes[i]);
         g->peers[i] = g;
+        g->losses[i].peer = -1;
     }
     rings_n++;
     rings_job.rosters = &g->roster;

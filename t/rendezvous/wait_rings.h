@@ -14,7 +14,8 @@ typedef struct rings_ring {
     hp_roster roster;
     hp_member members[RINGS_SIZE];
     hp_witness witnesses[RINGS_SIZE];
-    void *peers[RINGS_SIZE]; /* all are connected */
+    hp_loss losses[RINGS_SIZE]; /* none */
+    void *peers[RINGS_SIZE];    /* all are connected */
     char processes[RINGS_SIZE + 1];
     hp_join_group split; /* of this ring; without joined ranks: there is none */
     hp_joined joined[RINGS_SIZE];

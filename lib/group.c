@@ -27,8 +27,7 @@ static _Thread_local struct {
     uint64_t small;         /* bytes of an allreduce that is fused with others like it */
     hoop_work *messages;    /* all messages of the group; NULL: there are none */
     hoop_work *head, *tail; /* queued works, in the order of their first calls */
-    hoop_work
-        *alike[ALIKE][HP_DTYPES][HP_OPS][HP_DEVICES]; /* the one that small allreduces of a type and operation join */
+    hoop_work *alike[ALIKE][HP_DTYPES][HP_OPS][HP_DEVICES]; /* which small allreduces of one kind join */
 } group;
 
 const hoop_comm *

@@ -33,8 +33,7 @@ typedef struct hp_plan_options {
     uint32_t stage_bytes;  /* gather buffer: spread applies while size * bytes fits, doubling while log2 size + 1 do */
     uint32_t spread_bytes; /* and while what each rank receives, size - 1 or log2 size vectors, is no more; 0: never */
     uint32_t halves_bytes; /* largest vector for the halves */
-    uint32_t
-        exchange_bytes; /* ... and for an exchange: a connection that carried a larger one is not repaired; 0: any */
+    uint32_t exchange_bytes; /* ... and for an exchange whose connection is to be repaired; 0: any */
 } hp_plan_options;
 
 /* One channel's part of one operation. */

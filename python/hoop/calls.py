@@ -24,20 +24,21 @@ def _op(op: str) -> int:
     return number
 
 
+def _choice(what: str, name: str, numbers: dict[str, int]) -> int:
+    number = numbers.get(name) if isinstance(name, str) else None
+    if number is None:
+        raise ValueError(f"{what}={name!r}: hoop has {', '.join(numbers)}")
+    return number
+
+
 def order(name: str) -> int:
     """A hoop_order."""
-    number = ORDERS.get(name) if isinstance(name, str) else None
-    if number is None:
-        raise ValueError(f"order={name!r}: hoop has {', '.join(ORDERS)}")
-    return number
+    return _choice("order", name, ORDERS)
 
 
 def wire(name: str) -> int:
     """A hoop_wire."""
-    number = WIRES.get(name) if isinstance(name, str) else None
-    if number is None:
-        raise ValueError(f"wire_dtype={name!r}: hoop has {', '.join(WIRES)}")
-    return number
+    return _choice("wire_dtype", name, WIRES)
 
 
 def residual(x: Any) -> tuple[int, int, object]:

@@ -157,47 +157,32 @@ test_doubling(void)
     ok(doublings > 500, "and it was doubling (%d times)", doublings);
 }
 
-/* Sums in rank order, whatever the cut and the interleaving: many blocks, each room of the stage used again and again. */
+/*
+ * Sums in rank order, whatever the cut and the interleaving: many blocks, each room of the stage used again and again. narrow:
+ * elements of four bytes travel in two.
+ */
 static void
-test_ordered(void)
+test_ordered(int narrow)
 {
-    static const int kinds[] = {HP_ALLREDUCE, HP_REDUCE_SCATTER, HP_REDUCE, HP_REDUCE_SCATTERV};
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+    static const int kinds[] = {HP_ALLREDUCE, HP_REDUCE_SCATTER, HP_REDUCE_SCATTERV, HP_REDUCE};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds) - (size_t)narrow; i++) {
         int right = 1;
         for (int k = 0; k < 500 && right; k++) {
-            sym_case c = make(kinds[i], 2 + k % (k % 100 == 99 ? 20 : 8), tap_pick(120));
+            sym_case c = make(kinds[i], 2 + k % (k % 100 == 99 ? 20 : 8), (uint64_t)narrow + tap_pick(120));
             c.call.ordered = 1;
             c.options.stage_bytes = 8 * (uint32_t)(c.size * 6 * (1 + (int)tap_pick(3)) + 8);
+            if (narrow) {
+                c.call.dtype = HOOP_FLOAT32;
+                c.call.wire = HOOP_WIRE_BFLOAT16;
+                c.options.stage_bytes = 4 * (uint32_t)(c.size * 6 * (1 + (int)tap_pick(3)) + 24);
+            }
             c.options.spread_bytes = 0;
             c.seed = k % 4 ? tap_random() | 1 : 0;
             c.wire = (uint32_t)tap_pick(3) * 50;
             c.early_commands = (int)tap_pick(2);
             right = holds(&c);
         }
-        ok(right, "%s: in rank order, block after block", hp_kind_name(kinds[i]));
-    }
-}
-
-/* Elements of four bytes that travel in two. */
-static void
-test_narrow(void)
-{
-    static const int kinds[] = {HP_ALLREDUCE, HP_REDUCE_SCATTER, HP_REDUCE_SCATTERV};
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-        int right = 1;
-        for (int k = 0; k < 500 && right; k++) {
-            sym_case c = make(kinds[i], 2 + k % (k % 100 == 99 ? 20 : 8), 1 + tap_pick(120));
-            c.call.dtype = HOOP_FLOAT32;
-            c.call.wire = HOOP_WIRE_BFLOAT16;
-            c.call.ordered = 1; /* it is in any case, and so is the check */
-            c.options.stage_bytes = 4 * (uint32_t)(c.size * 6 * (1 + (int)tap_pick(3)) + 24);
-            c.options.spread_bytes = 0;
-            c.seed = k % 4 ? tap_random() | 1 : 0;
-            c.wire = (uint32_t)tap_pick(3) * 50;
-            c.early_commands = (int)tap_pick(2);
-            right = holds(&c);
-        }
-        ok(right, "%s: in a narrower type, block after block", hp_kind_name(kinds[i]));
+        ok(right, "%s: %s, block after block", hp_kind_name(kinds[i]), narrow ? "in a narrower type" : "in rank order");
     }
 }
 
@@ -343,8 +328,8 @@ main(void)
     test_interleavings();
     test_halves();
     test_doubling();
-    test_ordered();
-    test_narrow();
+    test_ordered(0);
+    test_ordered(1);
     test_alltoall_in_place();
     test_channels();
     test_grains();

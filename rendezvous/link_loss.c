@@ -23,6 +23,7 @@ enum {
     SILENT_MS = 1000,   /* of a host, if a connection to it timed out; */
     DEAF_MS = 5000,     /* if it ended: what a host that hears nothing sends still arrives */
     SEEN_MS = 1000,     /* a rank that sent a frame so lately is alive */
+    LEFT_MS = 10000,    /* a rank that has left has nothing more for who dials it for so long */
     RELISTEN_MS = 10000 /* so soon after a cut every host has answered, and every rank has dialled again */
 };
 
@@ -233,11 +234,15 @@ has_ended(const hp_link_losses *losses, const hp_loss *loss, uint64_t now)
            is_away(losses, loss->peer, AWAY_MS, now);
 }
 
-/* A rank that has left connects to nobody again. */
+/*
+ * A rank leaves when its peers have everything. After an outage it may have been gone for seconds when they report that
+ * they have lost, and found, their connections to it.
+ */
 static int
-is_repaired(const hp_loss *loss, const hp_witness *w)
+is_repaired(const hp_link_losses *losses, int rank, const hp_witness *w, uint64_t now)
 {
-    return loss->repaired && !w[loss->peer].left;
+    const hp_loss *loss = &losses->loss[rank];
+    return loss->repaired && !(w[loss->peer].left && now - losses->since[rank] >= LEFT_MS * HP_MS);
 }
 
 int
@@ -262,7 +267,7 @@ hp_link_loss_judge(const hp_link_losses *losses, const hp_witness *w, int hasty,
             continue;
         if (losses->away[loss->peer] && has_ended(losses, loss, now))
             return (hp_link_loss_cause){HP_LINK_LOSS_GONE, loss->peer, i, loss->number, 0, loss->sequence};
-        if (losses->loss[loss->peer].peer == i && !is_repaired(loss, w))
+        if (losses->loss[loss->peer].peer == i && !is_repaired(losses, i, w, now))
             return between(losses, w, i, now);
         returning |= losses->away[loss->peer] || losses->away[i]; /* that rank may take back what it has reported */
     }
@@ -271,7 +276,7 @@ hp_link_loss_judge(const hp_link_losses *losses, const hp_witness *w, int hasty,
     const hp_loss *first = &losses->loss[losses->first];
     if (w[first->peer].left && w[first->peer].completed < first->sequence)
         return (hp_link_loss_cause){HP_LINK_LOSS_LEFT, first->peer, losses->first, first->number, 0, first->sequence};
-    return is_repaired(first, w) ? none : between(losses, w, losses->first, now);
+    return is_repaired(losses, losses->first, w, now) ? none : between(losses, w, losses->first, now);
 }
 
 void

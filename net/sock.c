@@ -347,23 +347,41 @@ hp_probe_start(hp_probe *probe, const hp_addr *addr, const hp_sock_options *opti
     probe->state = probe->fd < 0 ? meaning(&error) : HP_PROBE_ASKED;
 }
 
+static int
+is_open(const hp_probe *probe)
+{
+    return probe->state == HP_PROBE_ASKED || probe->state == HP_PROBE_HELD;
+}
+
+static hp_probe_state
+answer(const hp_probe *probe)
+{
+    hoop_error error;
+    uint8_t byte;
+    if (probe->state == HP_PROBE_HELD)
+        return recv(probe->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0 ? HP_PROBE_HELD : HP_PROBE_ENDED;
+    hp_err_clear(&error);
+    if (hp_sock_connected(probe->fd, &error) <= 0)
+        return meaning(&error);
+    return probe->proxied ? HP_PROBE_HELD : HP_PROBE_ALIVE;
+}
+
 hp_probe_state
 hp_probe_poll(hp_probe *probe)
 {
-    hoop_error error;
-    struct pollfd answer = {.fd = probe->fd, .events = POLLOUT};
-    if (probe->state != HP_PROBE_ASKED || poll(&answer, 1, 0) <= 0)
+    struct pollfd event = {.fd = probe->fd, .events = probe->state == HP_PROBE_HELD ? POLLIN : POLLOUT};
+    if (!is_open(probe) || poll(&event, 1, 0) <= 0)
         return probe->state;
-    hp_err_clear(&error);
-    hp_probe_state answered = hp_sock_connected(probe->fd, &error) > 0 ? HP_PROBE_ALIVE : meaning(&error);
-    hp_probe_stop(probe);
+    hp_probe_state answered = answer(probe);
+    if (answered != HP_PROBE_HELD)
+        hp_probe_stop(probe);
     return probe->state = answered;
 }
 
 void
 hp_probe_stop(hp_probe *probe)
 {
-    if (probe->state == HP_PROBE_ASKED)
+    if (is_open(probe))
         hp_socket_close(probe->fd);
     probe->state = HP_PROBE_NONE;
 }

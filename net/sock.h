@@ -58,11 +58,13 @@ int hp_ports_listen(const hp_ports *ports, const hp_addr *addr, int backlog, hoo
 /*
  * Whether the process at an address still exists. A listening socket is closed when its process ends, so a connection that
  * is refused means that it has ended, one that is accepted that it lives. No answer means that packets do not get there and
- * back; what fails on this side means nothing. Never blocks.
+ * back; what fails on this side means nothing. A proxy accepts for a process that has ended, and closes the connection then:
+ * so behind one an accepted connection is HELD until it is closed. Never blocks.
  */
 typedef enum hp_probe_state {
     HP_PROBE_NONE,      /* not asked, or an answer that means nothing */
     HP_PROBE_ASKED,     /* no answer yet */
+    HP_PROBE_HELD,      /* by a proxy */
     HP_PROBE_UNREACHED, /* this kernel, or a router, has given up */
     HP_PROBE_ALIVE,
     HP_PROBE_ENDED
@@ -70,7 +72,8 @@ typedef enum hp_probe_state {
 
 typedef struct hp_probe {
     hp_probe_state state;
-    int fd; /* while ASKED */
+    int proxied; /* set by the owner before the start */
+    int fd;      /* while ASKED or HELD */
 } hp_probe;
 
 void hp_probe_start(hp_probe *probe, const hp_addr *addr, const hp_sock_options *options);

@@ -23,6 +23,7 @@ struct hp_enquiry {
     hp_member who;
     hp_probe probe;
     uint64_t opened, asked, again; /* the first question, this one, the next one */
+    uint64_t refused;              /* since when its proxy has refused or closed every connection; 0: it does not */
     int listed, vain;              /* vain: so many questions in a row have had no answer */
 };
 
@@ -93,6 +94,7 @@ find(hp_lookout *l, const hp_job *job, const hp_member *who, uint64_t now)
     if (!e)
         return NULL;
     *e = (hp_enquiry){.next = l->enquiries, .job = job, .who = *who, .opened = now, .again = now};
+    e->probe.proxied = who->proxied;
     l->enquiries = e;
     return e;
 }
@@ -113,20 +115,41 @@ hp_lookout_forget(hp_lookout *l, const hp_job *job)
     }
 }
 
-/* Tells the job what the answer is, or that there is none. */
+/* The longest of its rings and groups; 0: it is in none. */
+static uint64_t
+peer_timeout(const hp_job *job, const hp_member *who)
+{
+    uint64_t longest = 0;
+    for (const hp_roster *r = job->rosters; r; r = r->next)
+        for (int i = 0; i < r->ring.size; i++)
+            if (hp_member_same(&r->ring.members[i], who) && r->peer_timeout > longest)
+                longest = r->peer_timeout;
+    for (const hp_join_group *m = job->join_groups; m; m = m->next)
+        for (int i = 0; i < m->joined_n; i++)
+            if (hp_member_same(&m->joined[i].member, who) && m->peer_timeout > longest)
+                longest = m->peer_timeout;
+    return longest;
+}
+
+/*
+ * Tells the job what the answer is, or that there is none. A proxy also refuses and closes while it is started again: only
+ * when it has done so for as long as a host may be unreachable, the process has ended. What it holds open proves nothing.
+ */
 static void
 conclude(hp_enquiry *e, hp_job *job, hp_probe_state state, uint64_t now)
 {
-    uint64_t pause = (now - e->opened) / AGAIN_PART;
+    int answered = state == HP_PROBE_ALIVE || state == HP_PROBE_HELD || state == HP_PROBE_ENDED;
+    int refused = state == HP_PROBE_ENDED && e->who.proxied;
+    uint64_t pause = refused ? 0 : (now - e->opened) / AGAIN_PART;
     e->again = state == HP_PROBE_ASKED ? now : e->asked + (pause < AGAIN_MS * HP_MS ? AGAIN_MS * HP_MS : pause);
     hp_probe_stop(&e->probe);
+    e->refused = !refused ? 0 : e->refused ? e->refused : e->asked;
     e->asked = 0;
-    int answered = state == HP_PROBE_ALIVE || state == HP_PROBE_ENDED;
     e->vain = answered ? 0 : e->vain;
-    if (answered && !e->who.proxied)
-        hp_job_probed(job, &e->who, state == HP_PROBE_ENDED, now);
-    else if (!answered && state != HP_PROBE_NONE && ++e->vain >= VAIN_MOST)
+    if (!answered && state != HP_PROBE_NONE && ++e->vain >= VAIN_MOST)
         hp_job_unreached(job, &e->who, now);
+    else if (answered && (!e->who.proxied || (refused && now - e->refused >= peer_timeout(job, &e->who))))
+        hp_job_probed(job, &e->who, state == HP_PROBE_ENDED, now);
 }
 
 static void
@@ -137,7 +160,8 @@ ask(hp_enquiry *e, hp_job *job, uint64_t now)
         hp_probe_start(&e->probe, &e->who.addr, NULL);
     }
     hp_probe_state state = hp_probe_poll(&e->probe);
-    if (e->asked && (state != HP_PROBE_ASKED || now - e->asked >= HP_TCP_ANSWER_MS * HP_MS))
+    int waits = state == HP_PROBE_ASKED || state == HP_PROBE_HELD;
+    if (e->asked && (!waits || now - e->asked >= HP_TCP_ANSWER_MS * HP_MS))
         conclude(e, job, state, now);
 }
 

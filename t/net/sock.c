@@ -239,6 +239,40 @@ test_low(void)
     is_int(0, status, "no descriptor left: HOOP_ERR_SYSTEM with EMFILE");
 }
 
+/* A proxy accepts at once: what it does with the connection then is the answer. */
+static void
+test_probe_of_proxy(void)
+{
+    hoop_error error;
+    hp_addr addr;
+    hp_probe probe = {.proxied = 1};
+    hp_addr_parse(&addr, "127.0.0.1:0", NULL);
+    int listener = hp_sock_listen(&addr, 4, &error);
+    hp_sock_name(listener, &addr, NULL);
+    hp_probe_start(&probe, &addr, NULL);
+    for (tap_wait w = {0}; hp_probe_poll(&probe) == HP_PROBE_ASKED && tap_waits(&w);)
+        ;
+    wait_for(listener, POLLIN);
+    int accepted = accept(listener, NULL, NULL);
+    is_int(HP_PROBE_HELD, hp_probe_poll(&probe), "what a proxy accepts is held");
+    is_int(1, (int)send(accepted, "x", 1, 0), "it sends a byte");
+    wait_for(probe.fd, POLLIN);
+    is_int(HP_PROBE_HELD, hp_probe_poll(&probe), "which it would not do for a process that has ended");
+    close(accepted);
+    hp_probe_start(&probe, &addr, NULL);
+    wait_for(listener, POLLIN);
+    close(accept(listener, NULL, NULL));
+    for (tap_wait w = {0}; hp_probe_poll(&probe) != HP_PROBE_ENDED && tap_waits(&w);)
+        ;
+    is_int(HP_PROBE_ENDED, hp_probe_poll(&probe), "one that it closes tells that nothing is behind it");
+    close(listener);
+    hp_probe_start(&probe, &addr, NULL);
+    for (tap_wait w = {0}; hp_probe_poll(&probe) == HP_PROBE_ASKED && tap_waits(&w);)
+        ;
+    is_int(HP_PROBE_ENDED, hp_probe_poll(&probe), "and so does a port that refuses");
+    hp_probe_stop(&probe);
+}
+
 int
 main(void)
 {
@@ -252,5 +286,6 @@ main(void)
     test_two_hosts();
     test_self();
     test_low();
+    test_probe_of_proxy();
     return 0;
 }

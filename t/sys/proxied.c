@@ -203,6 +203,56 @@ is_bereaved(int rank, int size, void *arg)
     return !(result == HOOP_ERR_PEER_LOST && e.rank == VICTIM && strstr(e.text, "rank 3 ("));
 }
 
+/*
+ * Rank 3, to which rank 0 has no connection, is killed. The proxy before it accepts connections and closes them. Rank 0 waits
+ * for a message from it, or for its split; the others do nothing.
+ */
+static int
+misses(int rank, int size, void *splits)
+{
+    hoop_comm *comm = NULL, *part = NULL;
+    hoop_error e = {.size = sizeof(e)};
+    int32_t byte = 0;
+    (void)size;
+    setenv("HOOP_PEER_TIMEOUT_MS", "5000", 1);
+    setenv("HOOP_LOCAL_RANK", "0", 1);
+    proxy_stand_before(doors, rank);
+    hoop_result result = party_create(&comm);
+    party_mark();
+    if (rank == VICTIM && result == HOOP_SUCCESS && party_await_marks(size))
+        raise(SIGKILL);
+    if (rank != 0) {
+        party_await_marks(size + 1);
+        hoop_comm_abort(comm, NULL);
+        hoop_comm_destroy(comm);
+        return result != HOOP_SUCCESS;
+    }
+    double began = party_clock();
+    if (result == HOOP_SUCCESS && splits)
+        result = hoop_comm_split(comm, 0, 0, &part);
+    else if (result == HOOP_SUCCESS)
+        result = hoop_recv(&byte, 1, HOOP_INT32, VICTIM, 0, comm);
+    double took = party_clock() - began;
+    hoop_comm_error(comm, &e);
+    party_note("%d after %.1f s: %.300s", (int)result, took, e.text);
+    party_mark();
+    hoop_comm_destroy(comm);
+    return !(result == HOOP_ERR_PEER_LOST && e.rank == VICTIM && took > 4 && took < 30);
+}
+
+static void
+unseen(void)
+{
+    for (int splits = 0; splits < 2; splits++) {
+        proxy_reset(doors);
+        is_int(1, party_run(&p, RANKS, misses, splits ? &p : NULL, 60),
+               "a rank ends behind a proxy while %s: it is named when peer_timeout is up",
+               splits ? "another waits in a split" : "another waits for its message");
+        for (int rank = 0; rank < RANKS; rank++)
+            diag("rank %d: %s", rank, p.guest[rank].note);
+    }
+}
+
 /* The server ends, and its proxy closes what comes then. */
 static int
 outlives(int rank, int size, void *arg)
@@ -264,8 +314,10 @@ play(int scene)
         late_targets(scene);
     else if (scene == 2)
         nothing_there();
-    else
+    else if (scene == 3)
         closed_later();
+    else
+        unseen();
     party_close(&p);
     proxy_close(doors);
 }
@@ -275,6 +327,6 @@ main(void)
 {
     tap_limit(300);
     plan_lazy();
-    tap_scenes(4, play);
+    tap_scenes(5, play);
     return 0;
 }

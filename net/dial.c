@@ -566,7 +566,8 @@ hp_dial_stands(const hp_dial *dial)
 const char *
 hp_dial_answer(const hp_dial *dial)
 {
-    if (dial->state == CONNECTING)
+    int young = hp_loop_now(dial->loop) - dial->silent < HP_SEC; /* its answer may just not have been read */
+    if (dial->state == CONNECTING && !(young && dial->refused))
         return "no answer to the connection request";
     return is_unanswered(dial) ? "something accepts, and does not answer" : dial->last;
 }

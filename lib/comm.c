@@ -38,6 +38,29 @@ hp_comm_own_heartbeat(hoop_comm *comm)
     return own < agreed ? own : agreed;
 }
 
+hp_link_walk
+hp_comm_links(const hoop_comm *comm)
+{
+    return (hp_link_walk){.comm = comm, .peer = comm->messages.first};
+}
+
+hp_link *
+hp_link_next(hp_link_walk *at)
+{
+    hp_link *link = NULL;
+    for (; at->channel < at->comm->channels; at->channel++, at->link = 0)
+        if (at->link < at->comm->channel[at->channel]->links)
+            return at->comm->channel[at->channel]->link[at->link++];
+    while (!link && at->peer) {
+        link = at->taken == 0 ? at->peer->in : at->peer->out;
+        if (++at->taken == 2) {
+            at->peer = at->peer->next;
+            at->taken = 0;
+        }
+    }
+    return link;
+}
+
 /* --- names --- */
 
 enum { RENAMED = 1, CALLS_NAMED = 2 }; /* bits of `renamed` */

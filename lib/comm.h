@@ -330,6 +330,18 @@ struct hoop_comm {
     hp_standby standby;
 };
 
+/* The links of a communicator, one after the other: of its channels, then of its messages. hp_link_next: NULL at the end. */
+typedef struct hp_link_walk {
+    const hoop_comm *comm;
+    uint32_t channel;
+    int link;
+    const hp_peer *peer;
+    int taken; /* of the peer: 1 its `in`, 2 `out` too */
+} hp_link_walk;
+
+hp_link_walk hp_comm_links(const hoop_comm *comm);
+hp_link *hp_link_next(hp_link_walk *walk);
+
 /* "rank 3 (node2)", "any rank". */
 const char *hp_comm_name(const hoop_comm *comm, int rank, char out[96]);
 

@@ -56,38 +56,6 @@ enum {
     AGAIN_MS = 3000 /* at least, since a network may lose some packets in a row */
 };
 
-/* Links with others, one after the other; NULL: there are no more. */
-typedef struct links {
-    const hoop_comm *comm;
-    uint32_t channel;
-    int link;
-    const hp_peer *peer;
-    int taken; /* of the peer: 1 its `in`, 2 `out` too */
-} links;
-
-static hp_link *
-next(links *at)
-{
-    hp_link *link = NULL;
-    for (; at->channel < at->comm->channels; at->channel++, at->link = 0)
-        if (at->link < at->comm->channel[at->channel]->links)
-            return at->comm->channel[at->channel]->link[at->link++];
-    while (!link && at->peer) {
-        link = at->taken == 0 ? at->peer->in : at->peer->out;
-        if (++at->taken == 2) {
-            at->peer = at->peer->next;
-            at->taken = 0;
-        }
-    }
-    return link;
-}
-
-static links
-all(const hoop_comm *comm)
-{
-    return (links){.comm = comm, .peer = comm->messages.first};
-}
-
 /* Whether an operation, or a message, cannot go on without it. */
 static int
 is_awaited(const hoop_comm *comm, const hp_link *link)
@@ -95,17 +63,11 @@ is_awaited(const hoop_comm *comm, const hp_link *link)
     return link->owner ? comm->messages.peer[link->peer]->unfinished > 0 : link->done < link->posted;
 }
 
-static uint64_t
-peer_timeout(const hoop_comm *comm)
-{
-    return (uint64_t)hp_config_number(&comm->config, HP_SET_peer_timeout_ms) * HP_MS;
-}
-
 /* The awaited link that has been silent longest, open or still dialled. */
 static hp_link *
 most_silent(hoop_comm *comm, uint64_t now, uint64_t *longest)
 {
-    links at = all(comm);
+    hp_link_walk at = hp_comm_links(comm);
     hp_link *most = NULL;
     *longest = 0;
     for (const hp_dialing *d = comm->dialing; d; d = d->next) {
@@ -115,7 +77,7 @@ most_silent(hoop_comm *comm, uint64_t now, uint64_t *longest)
             most = d->link;
         }
     }
-    for (hp_link *link; (link = next(&at));) {
+    for (hp_link *link; (link = hp_link_next(&at));) {
         uint64_t silence = hp_link_silence(link, now);
         if (silence > *longest && is_awaited(comm, link)) {
             *longest = silence;
@@ -129,7 +91,7 @@ most_silent(hoop_comm *comm, uint64_t now, uint64_t *longest)
 static uint64_t
 patience(const hoop_comm *comm, const hp_link *link)
 {
-    uint64_t limit = peer_timeout(comm), part = limit / AGAIN_PART, most = limit + hp_tcp_silence_deference(limit);
+    uint64_t limit = comm->sock.peer_timeout, part = limit / AGAIN_PART, most = limit + hp_tcp_silence_deference(limit);
     part = part < AGAIN_MS * HP_MS ? AGAIN_MS * HP_MS : part;
     return link->repaired && part < most ? part : most;
 }
@@ -143,7 +105,7 @@ static void
 ask(hoop_comm *comm, hp_link *link, uint64_t silence, uint64_t now)
 {
     hp_cut_off *c = &comm->fault.cut_off;
-    uint64_t limit = peer_timeout(comm);
+    uint64_t limit = comm->sock.peer_timeout;
     char peer[96];
     if (!c->asked) {
         hp_probe_start(&c->probe, hp_ways_best(&comm->ring->members[link->peer]), &comm->sock);
@@ -193,19 +155,20 @@ hp_cut_off_took(const hp_link *link)
 static int
 hears_another(const hoop_comm *comm)
 {
-    links at = all(comm);
+    hp_link_walk at = hp_comm_links(comm);
     const hp_member *members = comm->ring->members;
-    for (const hp_link *link; (link = next(&at));)
-        if (members[link->peer].host_id != members[comm->rank].host_id && hp_link_is_heard(link, peer_timeout(comm)))
+    for (const hp_link *link; (link = hp_link_next(&at));)
+        if (members[link->peer].host_id != members[comm->rank].host_id &&
+            hp_link_is_heard(link, comm->sock.peer_timeout))
             return 1;
-    return comm->client && hp_client_is_heard(comm->client, peer_timeout(comm));
+    return comm->client && hp_client_is_heard(comm->client, comm->sock.peer_timeout);
 }
 
 void
 hp_cut_off_error(const hoop_comm *comm, const hp_link *link, hoop_error *error)
 {
     const hp_member *who = &comm->ring->members[link->peer], *me = &comm->ring->members[comm->rank];
-    unsigned seconds = (unsigned)(peer_timeout(comm) / HP_SEC);
+    unsigned seconds = (unsigned)(comm->sock.peer_timeout / HP_SEC);
     int hears = hears_another(comm);
     if (hears)
         hp_err_set(error, HOOP_ERR_PEER_LOST,

@@ -325,7 +325,7 @@ static int
 waits_for_repair(hoop_comm *comm, uint64_t now)
 {
     hp_fault *f = &comm->fault;
-    uint64_t most = (uint64_t)hp_config_number(&comm->config, HP_SET_peer_timeout_ms) * HP_MS;
+    uint64_t most = comm->sock.peer_timeout;
     int served = has_server(comm, now);
     if (!f->ended || !hp_link_is_repaired(f->ended))
         return 0;

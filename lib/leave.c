@@ -31,48 +31,31 @@ enum {
     GONE_MS = 5000 /* what a connection is made to again, and closes it at once for so long, knows this job no more */
 };
 
-/* Looks at each link; returns one of which `is_over` is not true, NULL: there is none. */
+/* One that still has bytes on their way; NULL: none has. Drops what comes in. */
 static hp_link *
-each(hoop_comm *comm, int (*is_over)(hoop_comm *comm, hp_link *link, uint64_t waited), uint64_t waited)
+undelivered(const hoop_comm *comm)
 {
-    hp_link *open = NULL;
-    for (uint32_t c = 0; c < comm->channels; c++)
-        for (int i = 0; i < comm->channel[c]->links; i++)
-            open = is_over(comm, comm->channel[c]->link[i], waited) ? open : comm->channel[c]->link[i];
-    for (const hp_peer *peer = comm->messages.first; peer; peer = peer->next) {
-        open = !peer->in || is_over(comm, peer->in, waited) ? open : peer->in;
-        open = !peer->out || is_over(comm, peer->out, waited) ? open : peer->out;
-    }
-    return open;
+    hp_link *slow = NULL;
+    hp_link_walk at = hp_comm_links(comm);
+    for (hp_link *link; (link = hp_link_next(&at));)
+        slow = hp_link_closed(link) ? slow : link;
+    return slow;
 }
 
-/* Whether it has no bytes on their way. Drops what comes in. */
-static int
-is_delivered(hoop_comm *comm, hp_link *link, uint64_t waited)
-{
-    (void)comm;
-    (void)waited;
-    return hp_link_closed(link);
-}
-
-static int
-leave_link(hoop_comm *comm, hp_link *link, uint64_t waited)
-{
-    (void)comm;
-    (void)waited;
-    hp_link_leave(link);
-    return 1;
-}
-
-/* Whether its peer needs nothing more of this rank. Moves it on. */
-static int
-is_free(hoop_comm *comm, hp_link *link, uint64_t waited)
+/* One whose peer still needs something of this rank; NULL: none does. Moves all on. */
+static hp_link *
+needed(const hoop_comm *comm, uint64_t waited)
 {
     int proxied = comm->client && hp_client_membership(comm->client)->options.proxied;
-    hp_link_ask(link);
-    hp_link_move(link);
-    hp_link_arm(link);
-    return hp_link_is_free(link, waited, proxied);
+    hp_link *open = NULL;
+    hp_link_walk at = hp_comm_links(comm);
+    for (hp_link *link; (link = hp_link_next(&at));) {
+        hp_link_ask(link);
+        hp_link_move(link);
+        hp_link_arm(link);
+        open = hp_link_is_free(link, waited, comm->sock.peer_timeout, proxied) ? open : link;
+    }
+    return open;
 }
 
 static void
@@ -92,8 +75,7 @@ warn_of(const hoop_comm *comm, const hp_link *slow, const char *what, uint64_t l
 static int
 server_is_owed(hoop_comm *comm, uint64_t waited)
 {
-    uint64_t away = comm->sock.peer_timeout ? comm->sock.peer_timeout : HP_PEER_TIMEOUT_MS * HP_MS;
-    uint64_t most = atomic_load(&comm->fault.failed) ? LINGER_MS * HP_MS : away;
+    uint64_t most = atomic_load(&comm->fault.failed) ? LINGER_MS * HP_MS : comm->sock.peer_timeout;
     if (!comm->client || !hp_membership_is_leaving(hp_client_membership(comm->client)) || waited >= most)
         return 0;
     if (waited < ANSWER_MS * HP_MS)
@@ -115,7 +97,7 @@ drain(hoop_comm *comm)
     char me[96], name[HP_NAME_PREFIX];
     for (uint64_t now = began;; now = hp_now()) {
         int failed = atomic_load(&comm->fault.failed), owed = server_is_owed(comm, now - began);
-        const hp_link *slow = each(comm, is_delivered, 0);
+        const hp_link *slow = undelivered(comm);
         uint64_t most = failed ? LINGER_MS * HP_MS : limit;
         int too_long = slow && most && now - began >= most;
         if (too_long && !failed)
@@ -157,8 +139,7 @@ ask_port(hoop_comm *comm, hp_link *link, uint64_t now)
 static uint64_t
 stay(hoop_comm *comm)
 {
-    uint64_t limit = hp_comm_limit(comm),
-             away = (uint64_t)hp_config_number(&comm->config, HP_SET_peer_timeout_ms) * HP_MS;
+    uint64_t limit = hp_comm_limit(comm), away = comm->sock.peer_timeout;
     int served = comm->client && hp_membership_has_server(hp_client_membership(comm->client), hp_loop_now(comm->loop));
     return !served && (!limit || limit > away) ? away : limit ? limit : HP_NEVER;
 }
@@ -182,7 +163,7 @@ part(hoop_comm *comm)
     hp_stall_warning warning = {0};
     hp_link *open;
     comm->fault.asked = NULL;
-    for (uint64_t now = began; (open = each(comm, is_free, now - began)) && !has_failed(comm); now = hp_now()) {
+    for (uint64_t now = began; (open = needed(comm, now - began)) && !has_failed(comm); now = hp_now()) {
         uint64_t loop_now = hp_loop_now(comm->loop);
         if (now - began >= stay(comm)) {
             warn_of(comm, open, "that is lost", now - began);
@@ -244,7 +225,9 @@ hp_leave(hoop_comm *comm)
     hp_vitals_send(comm);
     if (comm->client)
         hp_client_leave(comm->client, comm->completed);
-    each(comm, leave_link, 0);
+    hp_link_walk at = hp_comm_links(comm);
+    for (hp_link *link; (link = hp_link_next(&at));)
+        hp_link_leave(link);
     drain(comm);
     return 1;
 }

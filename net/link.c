@@ -355,13 +355,13 @@ hp_link_ask(hp_link *link)
 }
 
 int
-hp_link_is_free(const hp_link *link, uint64_t waited, int proxied)
+hp_link_is_free(const hp_link *link, uint64_t waited, uint64_t peer_timeout, int proxied)
 {
     int needed = 0;
     if (!link->repaired || (link->state != HP_LINK_OPEN && link->state != HP_LINK_LOST))
         return 1;
     for (int k = 0; k < link->stripes; k++)
-        needed += link->stripe[k] && !hp_parting_is_free(link->stripe[k], waited, proxied);
+        needed += link->stripe[k] && !hp_parting_is_free(link->stripe[k], waited, peer_timeout, proxied);
     return needed == 0;
 }
 

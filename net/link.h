@@ -109,7 +109,7 @@ void hp_link_stop(hp_link *link, const hoop_error *cause);
  * rank, or the link is not repaired (parting.h); until then the owner moves the link on and has it repaired. waited: so long.
  */
 void hp_link_ask(hp_link *link);
-int hp_link_is_free(const hp_link *link, uint64_t waited, int proxied);
+int hp_link_is_free(const hp_link *link, uint64_t waited, uint64_t peer_timeout, int proxied);
 
 /* Sends LEAVE and nothing after it. hp_link_closed returns 1 when the peer has all that was written, or has closed. */
 void hp_link_leave(hp_link *link);

@@ -31,13 +31,13 @@ is_acknowledged(const hp_stripe *s)
 }
 
 int
-hp_parting_is_free(const hp_stripe *s, uint64_t waited, int proxied)
+hp_parting_is_free(const hp_stripe *s, uint64_t waited, uint64_t peer_timeout, int proxied)
 {
     if (!s->unacked || s->left || s->asks == HP_ASK_ANSWERED)
         return 1;
     if (s->medium.eof && s->accepted) /* the peer is to make it again, if it needs anything */
         return (!s->heard && !s->generation) || (s->asked && waited >= WORD_MS * HP_MS) ||
-               (!s->out && waited >= HP_PEER_TIMEOUT_MS * HP_MS);
+               (!s->out && waited >= peer_timeout);
     if (s->medium.eof)
         return 0;
     return waited >= (uint64_t)(proxied ? PROXIED_MS : WORD_MS) * HP_MS && s->asks == HP_ASK_SENT && !s->owes_answer &&

@@ -14,10 +14,10 @@ void hp_parting_ask(hp_stripe *stripe);
  * Whether the peer needs nothing more: it has answered, or left. After a second a sound connection on which its system has
  * acknowledged all is enough: the peer may compute, and answer only much later. That takes five seconds where it may be a
  * proxy that has acknowledged it. A broken connection that the peer is to make again is not awaited if it never carried a
- * byte; for a second if the peer has asked, since it leaves then, and only needs the answer; and for 30 s if the peer alone
- * sends there.
+ * byte; for a second if the peer has asked, since it leaves then, and only needs the answer; and for as long as a
+ * host may be away if the peer alone sends there.
  */
-int hp_parting_is_free(const hp_stripe *stripe, uint64_t waited, int proxied);
+int hp_parting_is_free(const hp_stripe *stripe, uint64_t waited, uint64_t peer_timeout, int proxied);
 
 void hp_parting_shut(hp_stripe *stripe);  /* writes and watches nothing more */
 int hp_parting_closed(hp_stripe *stripe); /* 1: the peer has all that was written, or has closed; drops what arrives */

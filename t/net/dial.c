@@ -316,32 +316,6 @@ test_deadline(void)
     hang_up(&candidate);
 }
 
-/* Where the last request was refused, one that is only just on its way is no other answer. */
-static void
-test_young(void)
-{
-    struct candidate candidate;
-    hp_hello hello = greeting();
-    bring_lout(NULL, 1);
-    hp_addr there = lout.addr;
-    send_lout_away();
-    dial(&candidate, &there, &hello, &keys, 60 * HP_SEC);
-    for (tap_wait w = {0}; !strstr(hp_dial_answer(candidate.dial), "refused") && tap_waits(&w);)
-        hp_loop_run(loop, 10 * HP_MS);
-    int listener = hp_sock_listen(&there, 0, NULL), queued[2]; /* whose queue is full: it takes no more */
-    for (int i = 0; i < 2; i++)
-        queued[i] = hp_sock_connect(&there, NULL, NULL, NULL);
-    for (tap_wait w = {0}; hp_dial_stands(candidate.dial) != HP_DIAL_ASKING && tap_waits(&w);)
-        hp_loop_run(loop, 10 * HP_MS);
-    ok(strstr(hp_dial_answer(candidate.dial), "refused") != NULL, "asked again: %s", hp_dial_answer(candidate.dial));
-    run_for(2 * HP_SEC);
-    is_string("no answer to the connection request", hp_dial_answer(candidate.dial), "later that is the answer");
-    hang_up(&candidate);
-    for (int i = 0; i < 2; i++)
-        hp_socket_close(queued[i]);
-    hp_socket_close(listener);
-}
-
 /* The server comes after the ranks. */
 static void
 test_server_late(void)
@@ -600,9 +574,9 @@ make_keys(hp_keys *made, uint8_t first)
         bail("no keys");
 }
 
-static void (*const tests[])(void) = {test_wrong_secret, test_silent,   test_deadline,      test_young, test_refusing,
-                                      test_server_late,  test_refusals, test_for_now,       test_from,  test_free,
-                                      test_fork,         test_many,     test_no_descriptors};
+static void (*const tests[])(void) = {test_wrong_secret, test_silent,   test_deadline, test_refusing,
+                                      test_server_late,  test_refusals, test_for_now,  test_from,
+                                      test_free,         test_fork,     test_many,     test_no_descriptors};
 
 static void
 play(int scene)

@@ -2,13 +2,14 @@
 /*
  * proxied_dial: a dial to an acceptor behind a proxy whose target is not up yet. It gets in as soon as the door opens,
  * whatever the proxy does until then, and says meanwhile what it meets; where the door stays shut, its error at the
- * deadline names what it may be. All doors at once.
+ * deadline names what it may be. All doors at once. And what is said while a request is on its way.
  */
 #include "net/dial.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/acceptor.h"
+#include "net/sock.h"
 #include "net/socket.h"
 #include "t/tap/tap.h"
 #include "t/tools/proxy.h"
@@ -186,6 +187,34 @@ test_dead_target(proxy *x)
     hp_socket_close(c.result.fd);
 }
 
+/* Where the last request was refused, one that is only just on its way is no other answer. */
+static void
+test_young(void)
+{
+    caller c = {0};
+    hp_addr there;
+    int queued[2]; /* the listener's queue is full then: it takes no more */
+    hp_addr_parse(&there, "127.0.0.1:0", NULL);
+    int listener = hp_sock_listen(&there, 0, NULL);
+    hp_sock_name(listener, &there, NULL);
+    hp_socket_close(listener);
+    dial(&c, hp_addr_port(&there), LIMIT_S);
+    for (tap_wait w = {0}; !strstr(hp_dial_answer(c.dial), "refused") && tap_waits(&w);)
+        hp_loop_run(loop, 10 * HP_MS);
+    listener = hp_sock_listen(&there, 0, NULL);
+    for (int i = 0; i < 2; i++)
+        queued[i] = hp_sock_connect(&there, NULL, NULL, NULL);
+    for (tap_wait w = {0}; hp_dial_stands(c.dial) != HP_DIAL_ASKING && tap_waits(&w);)
+        hp_loop_run(loop, 10 * HP_MS);
+    ok(strstr(hp_dial_answer(c.dial), "refused") != NULL, "asked again: %s", hp_dial_answer(c.dial));
+    run_until(&c, 1, hp_now() + 2 * HP_SEC);
+    is_string("no answer to the connection request", hp_dial_answer(c.dial), "later that is the answer");
+    hp_dial_free(c.dial);
+    for (int i = 0; i < 2; i++)
+        hp_socket_close(queued[i]);
+    hp_socket_close(listener);
+}
+
 int
 main(void)
 {
@@ -207,6 +236,7 @@ main(void)
     test_late_targets(x);
     test_no_target(x);
     test_dead_target(x);
+    test_young();
     hp_acceptor_free(acceptor);
     hp_loop_free(loop);
     proxy_close(x);

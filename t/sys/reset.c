@@ -77,10 +77,11 @@ reset_later(void *arg)
     party_nap(s->at);
     if (!reset_one(s->server))
         abort();
+    party_mark();
     return NULL;
 }
 
-/* All ranks end together: who leads says in every round whether it is the last one. */
+/* All ranks end together: who leads says in every round whether it is the last one. None is before the reset. */
 static hoop_result
 work(hoop_comm *comm, double seconds, int *wrong)
 {
@@ -91,7 +92,7 @@ work(hoop_comm *comm, double seconds, int *wrong)
     for (int round = 1; result == HOOP_SUCCESS; round++) {
         for (int i = 1; i < COUNT; i++)
             in[i] = (float)((rank + 1) * (1 + (i + round) % 13));
-        in[0] = rank == 0 && seconds > 0 && party_clock() > end;
+        in[0] = rank == 0 && seconds > 0 && party_clock() > end && party_has_marks(1);
         result = hoop_allreduce(in, out, COUNT, HOOP_FLOAT32, HOOP_SUM, comm);
         for (int i = 1; i < COUNT && result == HOOP_SUCCESS; i++)
             *wrong += out[i] != (float)(size * (size + 1) / 2 * (1 + (i + round) % 13));
@@ -402,8 +403,8 @@ then_killed(int n, int whose, double after, const char *what)
         plot s = {.victim = (int)(tap_random() % FEW), .server = 1, .at = 0.3};
         int dead = (s.victim + whose) % FEW;
         party_start(&p, FEW, rank_of_plot, &s, 90);
-        party_await(&p);
-        party_nap(0.6 + after);
+        party_await_marks(1);
+        party_nap(0.3 + after);
         double at = party_clock();
         kill(p.guest[dead].pid, SIGKILL);
         party_wait(&p);

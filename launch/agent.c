@@ -81,9 +81,8 @@ typedef struct agent {
 /* --- to the launcher --- */
 
 static void
-push(void *arg)
+push(agent *a)
 {
-    agent *a = arg;
     if (a->launcher == DESERTED)
         hp_buffer_drop(&a->out.buffer, hp_buffer_size(&a->out.buffer));
     hp_write_queue_push(&a->out);
@@ -93,57 +92,6 @@ push(void *arg)
         hp_ranks_pause(a->ranks, 1);
     else if (hp_buffer_size(&a->out.buffer) < LOW_WATER)
         hp_ranks_pause(a->ranks, 0);
-}
-
-static void
-started(void *arg, int rank, int pid)
-{
-    agent *a = arg;
-    const uint32_t words[] = {(uint32_t)rank, (uint32_t)pid};
-    hp_agent_msg_put_words(&a->out.buffer, HP_MSG_STARTED, words, 2);
-    push(a);
-}
-
-static void
-output(void *arg, int rank, int stream, const uint8_t *bytes, size_t n)
-{
-    agent *a = arg;
-    uint8_t head[5];
-    hp_put32(head, (uint32_t)rank);
-    head[4] = (uint8_t)stream;
-    hp_agent_msg_put(&a->out.buffer, HP_MSG_OUTPUT, head, sizeof(head), bytes, n);
-    push(a);
-}
-
-static void
-exited(void *arg, const hp_rank_exit *ended)
-{
-    agent *a = arg;
-    uint8_t payload[24];
-    hp_put32(payload, (uint32_t)ended->rank);
-    hp_put32(payload + 4, (uint32_t)ended->pid);
-    hp_put32(payload + 8, (uint32_t)ended->status);
-    hp_put64(payload + 12, ended->ms);
-    hp_put32(payload + 20, ended->cause);
-    hp_agent_msg_put(&a->out.buffer, HP_MSG_EXIT, payload, sizeof(payload), NULL, 0);
-    push(a);
-}
-
-static void
-stopped(void *arg, int rank, int pid, int is_stopped)
-{
-    agent *a = arg;
-    const uint32_t words[] = {(uint32_t)rank, (uint32_t)pid, (uint32_t)is_stopped};
-    hp_agent_msg_put_words(&a->out.buffer, HP_MSG_STOPPED, words, 3);
-    push(a);
-}
-
-static void
-taken(void *arg, size_t n)
-{
-    agent *a = arg;
-    hp_agent_msg_put32(&a->out.buffer, HP_MSG_TAKEN, (uint32_t)n);
-    push(a);
 }
 
 /* While the launcher does not read, nothing is added. */
@@ -166,22 +114,11 @@ put_recorders(agent *a)
 
 /* Once: before the ranks are stopped, so that they show what they did until then. */
 static void
-send_recorders(agent *a)
+put_last_recorders(agent *a)
 {
     if (!a->recorders_sent)
         put_recorders(a);
     a->recorders_sent = 1;
-    push(a);
-}
-
-static void
-ended(void *arg)
-{
-    agent *a = arg;
-    send_recorders(a);
-    hp_agent_msg_put(&a->out.buffer, HP_MSG_DONE, NULL, 0, NULL, 0);
-    push(a);
-    a->step = END;
 }
 
 static void
@@ -190,7 +127,6 @@ fail(agent *a, int status, const char *text)
     uint8_t head[4];
     hp_put32(head, (uint32_t)status);
     hp_agent_msg_put(&a->out.buffer, HP_MSG_FAIL, head, sizeof(head), text, strlen(text));
-    push(a);
     a->step = END;
 }
 
@@ -236,7 +172,6 @@ check_lease(void *arg)
 static void
 start_ranks(agent *a)
 {
-    const hp_ranks_owner owner = {a, started, output, exited, stopped, taken, ended};
     hp_start_error start_error = {.status = 1, .text = "cannot start the ranks"};
     hp_rank_env_adopt(&a->spec);
     const char *job = getenv("HOOP_JOB");
@@ -248,8 +183,7 @@ start_ranks(agent *a)
     a->lease = hp_lease_of(ms * HP_MS);
     hp_knock_open(&a->knock, a->loop, getenv("HOOP_RENDEZVOUS"), a->secret_fd, a->spec.host);
     hp_agent_msg_put32(&a->out.buffer, HP_MSG_LEASE, ms);
-    push(a);
-    a->ranks = hp_ranks_start(a->loop, &a->spec, a->secret_fd, a->own_dir, &owner, &start_error);
+    a->ranks = hp_ranks_start(a->loop, &a->spec, a->secret_fd, a->own_dir, &a->out.buffer, &start_error);
     if (a->ranks)
         a->step = RUN_RANKS;
     else
@@ -287,12 +221,10 @@ handle(agent *a, const hp_agent_msg *msg)
     case HP_MSG_LOOK: /* the user asks, and the job goes on */
         put_recorders(a);
         hp_agent_msg_put(&a->out.buffer, HP_MSG_LOOKED, NULL, 0, NULL, 0);
-        push(a);
         break;
     case HP_MSG_PING:
         a->has_pinged = 1;
         hp_agent_msg_put(&a->out.buffer, HP_MSG_PONG, msg->payload, msg->size, NULL, 0);
-        push(a);
         break;
     case HP_MSG_AGAIN:
         rank = hp_get32(msg->payload);
@@ -300,7 +232,7 @@ handle(agent *a, const hp_agent_msg *msg)
             hp_ranks_again(a->ranks, (int)rank);
         break;
     case HP_MSG_STOP:
-        send_recorders(a);
+        put_last_recorders(a);
         hp_ranks_stop(a->ranks, hp_get32(msg->payload) * HP_MS);
         break;
     default: lose_launcher(a, GONE); /* a second spec: not our launcher */
@@ -363,17 +295,6 @@ readable(void *arg, int ready)
     }
 }
 
-/* TERM is treated like a launcher that is gone. */
-static void
-signalled(void *arg, int number)
-{
-    agent *a = arg;
-    if (number == SIGTERM)
-        lose_launcher(a, GONE);
-    else if (a->ranks)
-        hp_ranks_reap(a->ranks);
-}
-
 /* --- life --- */
 
 /* Whether an event loop can wait for it. A file or /dev/null means that no launcher is connected. */
@@ -397,8 +318,7 @@ open_agent(agent *a)
     for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
         signal(ignored[i], SIG_IGN);
     a->loop = hp_loop_new();
-    if (!a->loop || hp_signals_open(&a->signals, a->loop, ours, signalled, a) < 0 ||
-        prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+    if (!a->loop || hp_signals_open(&a->signals, a->loop, ours) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         return -1;
     if (flags < 0 || fcntl(STDIN_FILENO, F_SETFL, flags | O_NONBLOCK) < 0)
         return -1;
@@ -407,7 +327,7 @@ open_agent(agent *a)
     a->renewal = hp_timer_new(a->loop, check_lease, a);
     if (!a->in_watch || !a->look || !a->renewal || hp_watch_set(a->in_watch, HP_READ) < 0)
         return -1;
-    return hp_write_queue_open(&a->out, a->loop, STDOUT_FILENO, push, a);
+    return hp_write_queue_open(&a->out, a->loop, STDOUT_FILENO);
 }
 
 /*
@@ -420,6 +340,26 @@ is_on_its_way(const agent *a)
 {
     int waits = 0;
     return hp_buffer_size(&a->out.buffer) > 0 || (ioctl(STDOUT_FILENO, SIOCOUTQ, &waits) == 0 && waits > 0);
+}
+
+/* After each turn of the loop. TERM is treated like a launcher that is gone. */
+static void
+look_round(agent *a)
+{
+    for (int number; (number = hp_signals_next(&a->signals)) != 0;)
+        if (number == SIGTERM)
+            lose_launcher(a, GONE);
+        else if (a->ranks)
+            hp_ranks_reap(a->ranks);
+    push(a);
+    if (a->out.broken)
+        lose_launcher(a, GONE);
+    if (a->step == RUN_RANKS && hp_ranks_ended(a->ranks)) {
+        put_last_recorders(a);
+        hp_agent_msg_put(&a->out.buffer, HP_MSG_DONE, NULL, 0, NULL, 0);
+        a->step = END;
+        push(a);
+    }
 }
 
 int
@@ -442,12 +382,8 @@ hp_agent_main(void)
                               HOOP_VERSION_PATCH, n ? n : 1, n ? connection : "-");
     hp_xbuffer_add(&a.out.buffer, line, strlen(line));
     free(line);
-    push(&a);
-    while (a.step != END || (a.launcher < GONE && is_on_its_way(&a))) {
+    for (look_round(&a); a.step != END || (a.launcher < GONE && is_on_its_way(&a)); look_round(&a))
         hp_loop_run(a.loop, a.step == END ? ARRIVAL_LOOK : HP_NEVER);
-        if (a.out.broken)
-            lose_launcher(&a, GONE);
-    }
     if (a.ranks)
         hp_ranks_free(a.ranks);
     hp_flight_claim_end(&a.claim);

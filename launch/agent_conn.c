@@ -122,30 +122,13 @@ find_greeting(hp_agent_conn *c)
     return 0;
 }
 
+/* It is no agent, or one of another version. */
 static void
-take_messages(hp_agent_conn *c)
+refuse(hp_agent_conn *c)
 {
-    hp_agent_msg msg;
-    hoop_error error;
-    int got = 0;
-    if (c->state == HP_AGENT_CONN_STARTING && !find_greeting(c))
-        return;
-    if (c->state == HP_AGENT_CONN_STARTING && !c->protocol_error[0]) {
-        c->state = HP_AGENT_CONN_GREETED;
-        c->greeted = 1;
-        c->owner.greeted(c->owner.arg, c);
-    }
-    while (!c->protocol_error[0] && (got = hp_agent_msg_get(&c->in, HP_TO_LAUNCHER, &msg, &error)) > 0) {
-        c->owner.message(c->owner.arg, c, &msg);
-        hp_agent_msg_done(&c->in, &msg);
-    }
-    if (got < 0)
-        snprintf(c->protocol_error, sizeof(c->protocol_error), "%s", error.text);
-    if (c->protocol_error[0]) {
-        hp_agent_conn_hang_up(c);
-        hp_agent_conn_kill(c);
-        close_end(&c->out_fd, &c->out_watch);
-    }
+    hp_agent_conn_hang_up(c);
+    hp_agent_conn_kill(c);
+    close_end(&c->out_fd, &c->out_watch);
 }
 
 /* Reads once; 1: there may be more. */
@@ -157,7 +140,11 @@ read_out(hp_agent_conn *c)
     ssize_t n = read(c->out_fd, hp_xbuffer_room(&c->in, PIECE), PIECE);
     if (n > 0) {
         hp_buffer_grown(&c->in, (size_t)n);
-        take_messages(c);
+        c->greeted |= c->state == HP_AGENT_CONN_STARTING && find_greeting(c) && !c->protocol_error[0];
+        if (c->protocol_error[0])
+            refuse(c);
+        else if (c->greeted)
+            c->state = HP_AGENT_CONN_GREETED;
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
         close_end(&c->out_fd, &c->out_watch);
     }
@@ -204,7 +191,29 @@ check_over(hp_agent_conn *c)
     }
     c->state = HP_AGENT_CONN_OVER;
     c->lacks_agent = program_missing(c);
-    c->owner.over(c->owner.arg, c);
+}
+
+hp_agent_conn_news
+hp_agent_conn_next(hp_agent_conn *c, hp_agent_msg *msg)
+{
+    hoop_error error;
+    int got = 0;
+    hp_buffer_drop(&c->in, c->taken);
+    c->taken = 0;
+    if (c->greeted && c->told == HP_AGENT_CONN_NOTHING)
+        return c->told = HP_AGENT_CONN_GREETING;
+    if (c->greeted && !c->protocol_error[0] && (got = hp_agent_msg_get(&c->in, HP_TO_LAUNCHER, msg, &error)) > 0) {
+        c->taken = HP_AGENT_MSG_HEAD + msg->size;
+        return HP_AGENT_CONN_MESSAGE;
+    }
+    if (got < 0) {
+        snprintf(c->protocol_error, sizeof(c->protocol_error), "%s", error.text);
+        refuse(c);
+        check_over(c);
+    }
+    if (c->state != HP_AGENT_CONN_OVER || c->told == HP_AGENT_CONN_END)
+        return HP_AGENT_CONN_NOTHING;
+    return c->told = HP_AGENT_CONN_END;
 }
 
 static void
@@ -238,7 +247,7 @@ watch(hp_agent_conn *c)
         return -1;
     c->out_watch = hp_watch_new(c->loop, c->out_fd, out_readable, c);
     c->err_watch = hp_watch_new(c->loop, c->err_fd, err_readable, c);
-    if (!c->out_watch || !c->err_watch || hp_write_queue_open(&c->out, c->loop, c->in_fd, NULL, NULL) < 0)
+    if (!c->out_watch || !c->err_watch || hp_write_queue_open(&c->out, c->loop, c->in_fd) < 0)
         return -1;
     return hp_watch_set(c->out_watch, c->paused ? 0 : HP_READ) | hp_watch_set(c->err_watch, HP_READ);
 }
@@ -271,11 +280,11 @@ start(hp_agent_conn *c, hp_spawn_step *step)
 }
 
 hp_agent_conn *
-hp_agent_conn_new(hp_loop *loop, const hp_agent_call *call, const hp_agent_conn_owner *owner, hoop_error *error)
+hp_agent_conn_new(hp_loop *loop, const hp_agent_call *call, hoop_error *error)
 {
     hp_agent_conn *c = hp_xcalloc(1, sizeof(*c));
     hp_spawn_step step;
-    *c = (hp_agent_conn){.loop = loop, .call = *call, .argv = call->argv, .owner = *owner};
+    *c = (hp_agent_conn){.loop = loop, .call = *call, .argv = call->argv};
     c->in_fd = c->out_fd = c->err_fd = -1;
     c->stderr_text = hp_xstrdup("");
     c->banner = hp_xstrdup("");

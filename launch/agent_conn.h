@@ -22,18 +22,19 @@ typedef struct hp_agent_call {
     int local;          /* the agent gets a session of its own */
 } hp_agent_call;
 
-typedef struct hp_agent_conn_owner {
-    void *arg;
-    void (*greeted)(void *arg, hp_agent_conn *conn);
-    void (*message)(void *arg, hp_agent_conn *conn, const hp_agent_msg *msg);
-    void (*over)(void *arg, hp_agent_conn *conn); /* the agent has ended, well or not; the last call */
-} hp_agent_conn_owner;
-
 typedef enum hp_agent_conn_state {
     HP_AGENT_CONN_STARTING, /* started; awaits the greeting */
     HP_AGENT_CONN_GREETED,  /* messages may come */
     HP_AGENT_CONN_OVER      /* process reaped, pipes read to their end */
 } hp_agent_conn_state;
+
+/* What has happened, in this order. */
+typedef enum hp_agent_conn_news {
+    HP_AGENT_CONN_NOTHING,
+    HP_AGENT_CONN_GREETING,
+    HP_AGENT_CONN_MESSAGE,
+    HP_AGENT_CONN_END /* the agent has ended, well or not */
+} hp_agent_conn_news;
 
 /* For others to read: state to lacks_agent. */
 struct hp_agent_conn {
@@ -49,7 +50,8 @@ struct hp_agent_conn {
     hp_agent_call call;
     char *const *argv; /* what runs: the call's command, or the other one */
     int greeted, paused;
-    hp_agent_conn_owner owner;
+    hp_agent_conn_news told;   /* what hp_agent_conn_next has returned */
+    size_t taken;              /* bytes of the message that it has returned last */
     pid_t pid;                 /* 0: reaped */
     int in_fd, out_fd, err_fd; /* of the agent; -1: hung up, or at their end */
     hp_watch *out_watch, *err_watch;
@@ -58,9 +60,10 @@ struct hp_agent_conn {
 };
 
 /* HOOP_ERR_SYSTEM: the command could not be run. */
-hp_agent_conn *hp_agent_conn_new(hp_loop *loop, const hp_agent_call *call, const hp_agent_conn_owner *owner,
-                                 hoop_error *error);
+hp_agent_conn *hp_agent_conn_new(hp_loop *loop, const hp_agent_call *call, hoop_error *error);
 
+/* After each turn of the loop, until nothing more has happened. *msg is valid until the next call. */
+hp_agent_conn_news hp_agent_conn_next(hp_agent_conn *conn, hp_agent_msg *msg);
 void hp_agent_conn_push(hp_agent_conn *conn);
 void hp_agent_conn_pause(hp_agent_conn *conn, int pause); /* 1: read nothing from it for now */
 void hp_agent_conn_hang_up(hp_agent_conn *conn);          /* closes its standard input: the agent ends its ranks */

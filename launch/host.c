@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* host: see host.h. The fields of every report are checked here, before the owner hears of it. */
+/* host: see host.h. The fields of every report are checked here, before run.c hears of it. */
 #include "launch/host.h"
 
 #include "base/clock.h"
@@ -24,99 +24,87 @@ enum {
 
 /* --- what an agent reports --- */
 
-/* A connection calls back with its host as `arg`. */
-static void
-greeted(void *arg, hp_agent_conn *conn)
-{
-    hp_host *host = arg;
-    (void)conn;
-    host->all->greeted++;
-    host->all->owner.greeted(host->all->owner.arg, host);
-}
-
+/* Of a rank; 1: run.c hears of it. */
 static int
-rank_of(const hp_host *host, uint32_t rank)
+take_rank_message(hp_host *host, const hp_agent_msg *msg, hp_host_event *e)
 {
-    return rank < (uint32_t)host->all->places.size && hp_host_has(host, (int)rank) ? (int)rank : -1;
-}
-
-static void
-take_rank_message(hp_host *host, const hp_agent_msg *msg)
-{
-    const hp_hosts_owner *owner = &host->all->owner;
+    hp_hosts *all = host->all;
     const uint8_t *bytes = msg->payload;
-    int rank = rank_of(host, hp_get32(bytes));
-    if (rank < 0)
-        return;
-    if (msg->type == HP_MSG_STARTED) {
-        hp_places_started(&host->all->places, rank);
-        owner->started(owner->arg, host, rank, hp_get32(bytes + 4));
-    } else if (msg->type == HP_MSG_STOPPED) {
-        host->all->process[rank] =
-            (hp_rank_process){.pid = hp_get32(bytes + 4),
-                              .state = hp_get32(bytes + 8) ? HP_PROCESS_STOPPED : HP_PROCESS_RUNS,
-                              .told = hp_loop_now(host->all->loop)};
-    } else if (msg->type == HP_MSG_OUTPUT && (bytes[4] == 1 || bytes[4] == 2)) {
-        owner->output(owner->arg, rank, bytes[4], bytes + 5, msg->size - 5);
-    } else if (msg->type == HP_MSG_EXIT) {
-        uint32_t cause = hp_get32(bytes + 20);
-        const hp_rank_exit ended = {.rank = rank,
-                                    .pid = (int)hp_get32(bytes + 4),
-                                    .host = host->name,
-                                    .status = (int)hp_get32(bytes + 8),
-                                    .ms = hp_get64(bytes + 12),
-                                    .cause = cause <= HP_EXIT_PERHAPS_MEMORY ? cause : HP_EXIT_UNKNOWN};
-        host->all->process[rank].ended = 1;
-        owner->exited(owner->arg, host, &ended);
+    uint32_t rank = hp_get32(bytes), cause;
+    if (rank >= (uint32_t)all->places.size || !hp_host_has(host, (int)rank))
+        return 0;
+    e->rank = (int)rank;
+    switch (msg->type) {
+    case HP_MSG_STARTED:
+        hp_places_started(&all->places, e->rank);
+        e->what = HP_HOST_STARTED;
+        e->pid = hp_get32(bytes + 4);
+        return 1;
+    case HP_MSG_STOPPED:
+        all->process[rank] = (hp_rank_process){.pid = hp_get32(bytes + 4),
+                                               .state = hp_get32(bytes + 8) ? HP_PROCESS_STOPPED : HP_PROCESS_RUNS,
+                                               .told = hp_loop_now(all->loop)};
+        return 0;
+    case HP_MSG_OUTPUT:
+        e->what = HP_HOST_OUTPUT;
+        e->number = bytes[4];
+        e->bytes = bytes + 5;
+        e->n = msg->size - 5;
+        return e->number == 1 || e->number == 2;
+    case HP_MSG_EXIT:
+        cause = hp_get32(bytes + 20);
+        e->what = HP_HOST_EXITED;
+        e->ended = (hp_rank_exit){.rank = e->rank,
+                                  .pid = (int)hp_get32(bytes + 4),
+                                  .host = host->name,
+                                  .status = (int)hp_get32(bytes + 8),
+                                  .ms = hp_get64(bytes + 12),
+                                  .cause = cause <= HP_EXIT_PERHAPS_MEMORY ? cause : HP_EXIT_UNKNOWN};
+        all->process[rank].ended = 1;
+        return 1;
+    default: return 0;
     }
 }
 
-static void
-answered(hp_host *host)
+/* 1: run.c hears of it. */
+static int
+take_message(hp_host *host, const hp_agent_msg *msg, hp_host_event *e)
 {
     hp_hosts *all = host->all;
-    int last = host->asked;
-    host->asked = 0;
-    if (last && !hp_hosts_asked(all))
-        all->owner.looked(all->owner.arg);
-}
-
-static void
-take_message(void *arg, hp_agent_conn *conn, const hp_agent_msg *msg)
-{
-    hp_host *host = arg;
-    hp_hosts *all = host->all;
-    const hp_hosts_owner *owner = &all->owner;
     uint64_t sent;
     uint32_t state;
     hoop_error error;
-    (void)conn;
     host->heard = hp_loop_now(all->loop);
     if (!host->has_spec && msg->type != HP_MSG_FAIL)
-        return;
+        return 0;
     switch (msg->type) {
-    case HP_MSG_TAKEN: owner->taken(owner->arg, hp_get32(msg->payload)); break;
+    case HP_MSG_TAKEN:
+        e->what = HP_HOST_TAKEN;
+        e->n = hp_get32(msg->payload);
+        return 1;
     case HP_MSG_FAIL:
         host->done = 1;
-        owner->failed(owner->arg, host, (int)(hp_get32(msg->payload) & 255), (const char *)msg->payload + 4,
-                      msg->size - 4);
-        break;
-    case HP_MSG_DONE: host->done = 1; break;
+        e->what = HP_HOST_FAILED;
+        e->number = (int)(hp_get32(msg->payload) & 255);
+        e->bytes = msg->payload + 4;
+        e->n = msg->size - 4;
+        return 1;
+    case HP_MSG_DONE: host->done = 1; return 0;
     case HP_MSG_FLIGHT: /* bytes that are no recorder are dropped, and what are too many */
         if (all->recorders.count >= RECORDERS_A_RANK * (size_t)all->places.size)
-            break;
+            return 0;
         state = hp_get32(msg->payload);
         hp_flight_add(&all->recorders, msg->payload + 12, NULL, msg->size - 12,
                       state <= HP_FLIGHT_MOVES ? (hp_flight_state)state : HP_FLIGHT_UNKNOWN, hp_get64(msg->payload + 4),
                       &error);
-        break;
-    case HP_MSG_LOOKED: answered(host); break;
+        return 0;
+    case HP_MSG_LOOKED: host->asked = 0; return 0;
     case HP_MSG_PONG:
         /* Of what it says alone, nothing counts: TCP sends it again and again, also if no acknowledgement comes back. */
         sent = hp_get64(msg->payload);
         if (sent > host->answered && sent <= host->heard)
             host->answered = sent;
-        break;
+        return 0;
     case HP_MSG_LEASE:
         sent = hp_get32(msg->payload) ? hp_get32(msg->payload) : 1;
         host->lease = hp_lease_of(sent * HP_MS);
@@ -124,22 +112,35 @@ take_message(void *arg, hp_agent_conn *conn, const hp_agent_msg *msg)
             all->pace = host->lease.ping;
             hp_timer_set(all->ping, all->pace);
         }
-        break;
-    default: take_rank_message(host, msg);
+        return 0;
+    default: return take_rank_message(host, msg, e);
     }
 }
 
-static void
-over(void *arg, hp_agent_conn *conn)
+int
+hp_hosts_hear(hp_hosts *hosts, hp_host_event *e)
 {
-    hp_host *host = arg;
-    (void)conn;
-    host->all->over++;
-    for (int rank = 0; rank < host->all->places.size; rank++)
-        if (hp_host_has(host, rank))
-            host->all->process[rank].state = HP_PROCESS_UNKNOWN;
-    answered(host);
-    host->all->owner.over(host->all->owner.arg, host);
+    for (int i = 0; i < hosts->count; i++, hosts->heard = (hosts->heard + 1) % hosts->count) {
+        hp_host *host = &hosts->host[hosts->heard];
+        hp_agent_conn_news news;
+        hp_agent_msg msg;
+        while (host->conn && (news = hp_agent_conn_next(host->conn, &msg)) != HP_AGENT_CONN_NOTHING) {
+            *e = (hp_host_event){.what = HP_HOST_GREETED, .host = host};
+            if (news == HP_AGENT_CONN_MESSAGE && !take_message(host, &msg, e))
+                continue;
+            hosts->greeted += news == HP_AGENT_CONN_GREETING;
+            if (news != HP_AGENT_CONN_END)
+                return 1;
+            e->what = HP_HOST_OVER;
+            hosts->over++;
+            host->asked = 0;
+            for (int rank = 0; rank < hosts->places.size; rank++)
+                if (hp_host_has(host, rank))
+                    hosts->process[rank].state = HP_PROCESS_UNKNOWN;
+            return 1;
+        }
+    }
+    return 0;
 }
 
 /* Whether its agent is behind a network, which may fail unnoticed; a pipe to this machine's own agent does not. */
@@ -251,11 +252,10 @@ hp_host_send_spec(hp_host *host, const hp_job_server *server, hp_winsize winsize
 hoop_result
 hp_host_start(hp_host *host, hoop_error *error)
 {
-    const hp_agent_conn_owner owner = {host, greeted, take_message, over};
     const hp_mapped_host *mapped = &host->all->mapping->host[host->index];
     const hp_agent_call call = {
         .host = host->name, .argv = mapped->call.item, .other = mapped->other.item, .local = mapped->here};
-    host->conn = hp_agent_conn_new(host->all->loop, &call, &owner, error);
+    host->conn = hp_agent_conn_new(host->all->loop, &call, error);
     if (!host->conn)
         return error->code;
     host->all->started++;
@@ -330,9 +330,9 @@ stop(hp_host *host, uint64_t grace_ns)
 /* --- all of them --- */
 
 void
-hp_hosts_open(hp_hosts *hosts, hp_loop *loop, const hp_mapping *mapping, const hp_hosts_owner *owner)
+hp_hosts_open(hp_hosts *hosts, hp_loop *loop, const hp_mapping *mapping)
 {
-    *hosts = (hp_hosts){.loop = loop, .mapping = mapping, .owner = *owner, .count = mapping->list->count};
+    *hosts = (hp_hosts){.loop = loop, .mapping = mapping, .count = mapping->list->count};
     hosts->host = hp_xcalloc((size_t)hosts->count, sizeof(*hosts->host));
     hosts->process = hp_xcalloc((size_t)mapping->ranks.size, sizeof(*hosts->process));
     hosts->ping = hp_xcheck(hp_timer_new(loop, ping, hosts));
@@ -413,15 +413,15 @@ hp_hosts_knocked(hp_hosts *hosts, int host)
 }
 
 void
-hp_hosts_stdin(void *hosts, const uint8_t *bytes, size_t n)
+hp_hosts_stdin(hp_hosts *hosts, const uint8_t *bytes, size_t n)
 {
-    tell(((hp_hosts *)hosts)->first, HP_MSG_STDIN, bytes, n);
+    tell(hosts->first, HP_MSG_STDIN, bytes, n);
 }
 
 void
-hp_hosts_stdin_end(void *hosts)
+hp_hosts_stdin_end(hp_hosts *hosts)
 {
-    tell(((hp_hosts *)hosts)->first, HP_MSG_STDIN_END, NULL, 0);
+    tell(hosts->first, HP_MSG_STDIN_END, NULL, 0);
 }
 
 void

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * host: the hosts of a run as the launcher sees them. Each has an agent, which is started, sent its spec, and reports;
- * a message about a rank that is not on its host is dropped. What follows from a report is the owner's business
- * (run.c).
+ * a message about a rank that is not on its host is dropped. What follows from a report is run.c's business.
  */
 #ifndef HP_LAUNCH_HOST_H
 #define HP_LAUNCH_HOST_H
@@ -40,25 +39,31 @@ typedef struct hp_rank_process {
     int ended;
 } hp_rank_process;
 
-typedef struct hp_hosts_owner {
-    void *arg;
-    void (*greeted)(void *arg, hp_host *host);
-    void (*started)(void *arg, hp_host *host, int rank, unsigned pid);
-    void (*output)(void *arg, int rank, int stream, const uint8_t *bytes, size_t n); /* stream 1 or 2 */
-    void (*exited)(void *arg, hp_host *host, const hp_rank_exit *ended);             /* its program is NULL */
-    void (*taken)(void *arg, size_t n); /* so much of what hp_hosts_stdin sent was taken */
-    /* The agent could not start its ranks: an exit status, and n bytes of text that say why. */
-    void (*failed)(void *arg, hp_host *host, int status, const char *text, size_t n);
-    void (*looked)(void *arg);              /* every host that hp_hosts_look has asked has answered, or is over */
-    void (*over)(void *arg, hp_host *host); /* its agent has ended; the last call for this host */
-} hp_hosts_owner;
+/* What an agent has reported. */
+typedef struct hp_host_event {
+    enum {
+        HP_HOST_GREETED,
+        HP_HOST_STARTED, /* rank, pid */
+        HP_HOST_OUTPUT,  /* rank, number: the stream, 1 or 2, n bytes */
+        HP_HOST_EXITED,  /* ended, whose program is NULL */
+        HP_HOST_TAKEN,   /* n bytes of what hp_hosts_stdin sent */
+        HP_HOST_FAILED,  /* it could not start its ranks; number: an exit status, n bytes of text that say why */
+        HP_HOST_OVER     /* it has ended; the last event of this host */
+    } what;
+    hp_host *host;
+    int rank, number;
+    unsigned pid;
+    const uint8_t *bytes;
+    size_t n;
+    hp_rank_exit ended;
+} hp_host_event;
 
 struct hp_hosts {
     hp_loop *loop;
     const hp_mapping *mapping;
-    hp_hosts_owner owner;
     hp_host *host; /* by index in the mapping */
     int count;
+    int heard;                      /* whose events hp_hosts_hear returns now */
     hp_host *first;                 /* the one with rank 0 */
     int used;                       /* hosts that have an agent */
     hp_flight_collection recorders; /* as far as agents have sent them */
@@ -70,8 +75,11 @@ struct hp_hosts {
     int paused;     /* their output is not taken for now */
 };
 
-void hp_hosts_open(hp_hosts *hosts, hp_loop *loop, const hp_mapping *mapping, const hp_hosts_owner *owner);
+void hp_hosts_open(hp_hosts *hosts, hp_loop *loop, const hp_mapping *mapping);
 void hp_hosts_close(hp_hosts *hosts); /* zeroed memory is fine */
+
+/* After each turn of the loop, until it returns 0: the next event, valid until the next call. */
+int hp_hosts_hear(hp_hosts *hosts, hp_host_event *event);
 
 /* The next host whose agent should be started now; NULL: all are, or too many have not answered yet. */
 hp_host *hp_hosts_next(hp_hosts *hosts);
@@ -100,9 +108,9 @@ hp_process hp_hosts_process(const hp_hosts *hosts, int rank, uint32_t pid);
 /* The agent of host number `host` >= 0 has made a new connection to the server. */
 void hp_hosts_knocked(hp_hosts *hosts, int host);
 
-/* To rank 0. As functions of hp_stdin_owner: `hosts` is a hp_hosts. */
-void hp_hosts_stdin(void *hosts, const uint8_t *bytes, size_t n);
-void hp_hosts_stdin_end(void *hosts);
+/* To rank 0. */
+void hp_hosts_stdin(hp_hosts *hosts, const uint8_t *bytes, size_t n);
+void hp_hosts_stdin_end(hp_hosts *hosts);
 
 /* To every host. */
 void hp_hosts_look(hp_hosts *hosts);               /* asks for the flight recorders as they are now */

@@ -90,10 +90,8 @@ push(sink *s)
 static void
 writable(void *arg, int ready)
 {
-    sink *s = arg;
     (void)ready;
-    push(s);
-    s->output->options.moved(s->output->options.arg);
+    push(arg);
 }
 
 /* Shows the lines that have waited long enough in the screen, and sets the timer for the others. */

@@ -13,14 +13,12 @@
 typedef struct hp_output hp_output;
 
 typedef struct hp_output_options {
-    int size;                 /* ranks */
-    int label;                /* 1: "[3] " in front of every line */
-    int lazy_labels;          /* 1: only once a second rank has written */
-    const char *dir;          /* NULL: to standard output and error; else to files there */
-    int force;                /* 1: overwrites the files of a former run */
-    int tee;                  /* 1: to files, and to standard output and error as well */
-    void (*moved)(void *arg); /* the backlog is shorter; called from the loop */
-    void *arg;
+    int size;        /* ranks */
+    int label;       /* 1: "[3] " in front of every line */
+    int lazy_labels; /* 1: only once a second rank has written */
+    const char *dir; /* NULL: to standard output and error; else to files there */
+    int force;       /* 1: overwrites the files of a former run */
+    int tee;         /* 1: to files, and to standard output and error as well */
 } hp_output_options;
 
 /* HOOP_ERR_INVALID_ARGUMENT: a folder or file cannot be made. */

@@ -7,6 +7,7 @@
 #include "launch/ranks.h"
 
 #include "base/clock.h"
+#include "base/wire.h"
 #include "flight/collection.h"
 #include "launch/rank_env.h"
 #include "launch/spawn.h"
@@ -25,7 +26,7 @@
 
 enum { PIECE = 64 * 1024, DRAIN_MAX = 1 << 20, SECRET_FD = 3 };
 
-/* After so long the owner is told of a process again: what it was told counts for some seconds only. */
+/* After so long the launcher is told of a process again: what it was told counts for some seconds only. */
 #define REPEAT HP_SEC
 
 typedef struct stream {
@@ -40,7 +41,7 @@ typedef struct local_rank {
     int index; /* in the spec; -1: it ran on another host first */
     pid_t pid; /* 0: not started or reaped */
     uint64_t started;
-    int stopped;   /* as the owner knows it */
+    int stopped;   /* as the launcher knows it */
     uint64_t told; /* when it was told that last; 0: never */
     stream out, err;
 } local_rank;
@@ -50,7 +51,7 @@ struct hp_ranks {
     const hp_spec *spec;
     int secret_fd;
     const char *also_dir;
-    hp_ranks_owner owner;
+    hp_buffer *out;   /* messages to the launcher */
     local_rank *rank; /* room for all of the job */
     int count, living;
     hp_exit_watch exits;
@@ -63,7 +64,7 @@ struct hp_ranks {
     uint64_t kill_at;
     hp_timer *timer;
     hp_cpu_list cpus;     /* for --bind */
-    uint8_t piece[PIECE]; /* of output, between a pipe and the owner */
+    uint8_t piece[PIECE]; /* of output, between a pipe and `out` */
 };
 
 /* --- output --- */
@@ -78,16 +79,24 @@ close_stream(stream *s)
     s->fd = -1;
 }
 
+static void
+put_output(hp_ranks *ranks, int rank, int number, const void *bytes, size_t n)
+{
+    uint8_t head[5];
+    hp_put32(head, (uint32_t)rank);
+    head[4] = (uint8_t)number;
+    hp_agent_msg_put(ranks->out, HP_MSG_OUTPUT, head, sizeof(head), bytes, n);
+}
+
 /* Reads once; returns the number of bytes. */
 static size_t
 read_stream(stream *s)
 {
     if (s->fd < 0)
         return 0;
-    uint8_t *piece = s->ranks->piece;
-    ssize_t n = read(s->fd, piece, PIECE);
+    ssize_t n = read(s->fd, s->ranks->piece, PIECE);
     if (n > 0)
-        s->ranks->owner.output(s->ranks->owner.arg, s->rank, s->number, piece, (size_t)n);
+        put_output(s->ranks, s->rank, s->number, s->ranks->piece, (size_t)n);
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
         close_stream(s);
     return n > 0 ? (size_t)n : 0;
@@ -146,7 +155,8 @@ hp_ranks_look(hp_ranks *ranks)
             continue;
         r->told = now;
         r->stopped = stopped;
-        ranks->owner.stopped(ranks->owner.arg, r->number, r->pid, stopped);
+        const uint32_t words[] = {(uint32_t)r->number, (uint32_t)r->pid, (uint32_t)stopped};
+        hp_agent_msg_put_words(ranks->out, HP_MSG_STOPPED, words, 3);
     }
 }
 
@@ -163,14 +173,13 @@ close_input(hp_ranks *ranks)
 }
 
 static void
-report_taken(void *arg)
+report_taken(hp_ranks *ranks)
 {
-    hp_ranks *ranks = arg;
     size_t waiting = ranks->input_fd >= 0 ? hp_buffer_size(&ranks->input.buffer) : 0;
     size_t taken = ranks->owed - waiting;
     ranks->owed = waiting;
     if (taken > 0)
-        ranks->owner.taken(ranks->owner.arg, taken);
+        hp_agent_msg_put32(ranks->out, HP_MSG_TAKEN, (uint32_t)taken);
     if (waiting == 0 && (ranks->input_over || ranks->input.broken))
         close_input(ranks);
 }
@@ -226,7 +235,14 @@ end(hp_ranks *ranks)
         close_stream(&ranks->rank[i].out);
         close_stream(&ranks->rank[i].err);
     }
-    ranks->owner.ended(ranks->owner.arg);
+}
+
+int
+hp_ranks_ended(hp_ranks *ranks)
+{
+    if (!ranks->ended)
+        report_taken(ranks);
+    return ranks->ended;
 }
 
 static void
@@ -279,20 +295,30 @@ is_open(const hp_ranks *ranks)
 }
 
 static void
+put_exit(hp_ranks *ranks, const local_rank *r, int status, hp_exit_cause cause)
+{
+    uint8_t payload[24];
+    hp_put32(payload, (uint32_t)r->number);
+    hp_put32(payload + 4, (uint32_t)r->pid);
+    hp_put32(payload + 8, (uint32_t)status);
+    hp_put64(payload + 12, r->started ? (hp_now() - r->started) / HP_MS : 0);
+    hp_put32(payload + 20, cause);
+    hp_agent_msg_put(ranks->out, HP_MSG_EXIT, payload, sizeof(payload), NULL, 0);
+}
+
+static void
 rank_exited(hp_ranks *ranks, local_rank *r, int status, hp_exit_cause cause)
 {
-    const hp_rank_exit ended = {
-        .rank = r->number, .pid = r->pid, .status = status, .cause = cause, .ms = (hp_now() - r->started) / HP_MS};
     if (status != 0 && is_open(ranks))
         kill(-r->pid, SIGKILL); /* what it has left behind is not in the way of the next one */
-    r->pid = 0;
     ranks->living--;
     drain_stream(&r->out);
     drain_stream(&r->err);
     if (r->number == 0)
         close_input(ranks);
     report_taken(ranks);
-    ranks->owner.exited(ranks->owner.arg, &ended);
+    put_exit(ranks, r, status, cause);
+    r->pid = 0;
     if (ranks->living == 0 && !ranks->stopping && !is_open(ranks))
         hp_timer_set(ranks->timer, HP_SEC);
 }
@@ -322,7 +348,7 @@ keep_pipes(hp_ranks *ranks, local_rank *r, hp_spawn_pipes *p)
     if (p->in[0] >= 0) {
         close(p->in[0]);
         ranks->input_fd = p->in[1];
-        if (hp_write_queue_open(&ranks->input, ranks->loop, p->in[1], report_taken, ranks) < 0)
+        if (hp_write_queue_open(&ranks->input, ranks->loop, p->in[1]) < 0)
             return -1;
     }
     r->out = (stream){.ranks = ranks, .rank = r->number, .number = 1, .fd = -1};
@@ -380,7 +406,7 @@ start_rank(hp_ranks *ranks, local_rank *r, int number, int index, int again, hp_
 }
 
 /*
- * A rank could not be started: kills the others. The owner is not called any more. A process may start another one just
+ * A rank could not be started: kills the others. Nothing was added to `out`. A process may start another one just
  * before it is killed; it dies after that, so all are killed once more after each death.
  */
 static void
@@ -416,8 +442,15 @@ prepare(const hp_spec *spec, hp_start_error *e)
     return 0;
 }
 
+static void
+put_started(hp_ranks *ranks, const local_rank *r)
+{
+    const uint32_t words[] = {(uint32_t)r->number, (uint32_t)r->pid};
+    hp_agent_msg_put_words(ranks->out, HP_MSG_STARTED, words, 2);
+}
+
 hp_ranks *
-hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir, const hp_ranks_owner *owner,
+hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir, hp_buffer *out,
                hp_start_error *start_error)
 {
     hp_ranks *ranks = hp_xcalloc(1, sizeof(*ranks));
@@ -426,7 +459,7 @@ hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir
     ranks->spec = spec;
     ranks->secret_fd = secret_fd;
     ranks->also_dir = also_dir;
-    ranks->owner = *owner;
+    ranks->out = out;
     ranks->input_fd = -1;
     ranks->rank = hp_xcalloc((size_t)spec->world, sizeof(*ranks->rank));
     ranks->timer = hp_xcheck(hp_timer_new(loop, timer_fired, ranks));
@@ -448,7 +481,7 @@ hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir
             return NULL;
         }
     for (ranks->count = 0; ranks->count < spec->ranks; ranks->count++)
-        owner->started(owner->arg, ranks->rank[ranks->count].number, ranks->rank[ranks->count].pid);
+        put_started(ranks, &ranks->rank[ranks->count]);
     return ranks;
 }
 
@@ -471,7 +504,7 @@ hp_ranks_again(hp_ranks *ranks, int number)
         ranks->count++;
     }
     if (start_rank(ranks, r, number, index, 1, &step) == 0) {
-        ranks->owner.started(ranks->owner.arg, number, r->pid);
+        put_started(ranks, r);
         return;
     }
     if (r->pid > 0) { /* its output cannot be read */
@@ -479,9 +512,8 @@ hp_ranks_again(hp_ranks *ranks, int number)
         return;
     }
     hp_start_error_program(&e, ranks->spec->argv.item[0], ranks->spec->world, step);
-    const hp_rank_exit ended = {.rank = number, .status = e.status << 8};
-    ranks->owner.output(ranks->owner.arg, number, 2, (const uint8_t *)e.text, strlen(e.text));
-    ranks->owner.exited(ranks->owner.arg, &ended);
+    put_output(ranks, number, 2, e.text, strlen(e.text));
+    put_exit(ranks, r, e.status << 8, HP_EXIT_UNKNOWN);
 }
 
 void

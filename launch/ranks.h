@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ranks: the ranks of one host: started, read, reaped, stopped. It knows nothing of the launcher. A rank is a session
- * and process group of its own; the processes it starts end with it, or soon after.
+ * ranks: the ranks of one host: started, read, reaped, stopped. What the launcher should hear of it is added to a buffer as
+ * messages. A rank is a session and process group of its own; the processes it starts end with it, or soon after.
  */
 #ifndef HP_LAUNCH_RANKS_H
 #define HP_LAUNCH_RANKS_H
@@ -13,25 +13,20 @@
 
 typedef struct hp_ranks hp_ranks;
 
-typedef struct hp_ranks_owner {
-    void *arg;
-    void (*started)(void *arg, int rank, int pid); /* also one that was started again */
-    void (*output)(void *arg, int rank, int stream, const uint8_t *bytes, size_t n); /* stream 1 or 2 */
-    void (*exited)(void *arg, const hp_rank_exit *ended); /* after all its output so far; host and program are NULL */
-    void (*stopped)(void *arg, int rank, int pid, int stopped); /* 1: its process is stopped, 0: it runs */
-    void (*taken)(void *arg, size_t n); /* so many bytes of input were written to rank 0, or dropped */
-    /* No process is left, and none is started again; the last call. With --max-restarts only after hp_ranks_stop. */
-    void (*ended)(void *arg);
-} hp_ranks_owner;
-
 /*
  * Changes into the folder, starts every rank with `secret_fd` as descriptor 3. The caller has adopted the variables
  * (rank_env.h). If a rank cannot be started, the others are killed: NULL and *start_error. The spec, also_dir and, with
  * --max-restarts, secret_fd must outlive the ranks. The process must be a child subreaper. also_dir: another folder that
- * may have the program; NULL: none.
+ * may have the program; NULL: none. Messages of HP_MSG_STARTED to HP_MSG_TAKEN and HP_MSG_STOPPED are added to `out`.
  */
-hp_ranks *hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir, const hp_ranks_owner *owner,
+hp_ranks *hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir, hp_buffer *out,
                          hp_start_error *start_error);
+
+/*
+ * After each turn of the loop. 1: no process is left, and none is started again; nothing more is added. With --max-restarts
+ * only after hp_ranks_stop.
+ */
+int hp_ranks_ended(hp_ranks *ranks);
 
 /*
  * Starts a process for this rank of the job that waits for a place in the ring. The last one has ended, here or on another
@@ -47,6 +42,6 @@ void hp_ranks_stdin_end(hp_ranks *ranks);
 void hp_ranks_signal(hp_ranks *ranks, int signal);      /* to the group of every rank that runs */
 void hp_ranks_resize(hp_ranks *ranks, hp_winsize size); /* of the ranks' terminals */
 void hp_ranks_stop(hp_ranks *ranks, uint64_t grace_ns); /* TERM now, KILL then; a second call may shorten it */
-void hp_ranks_free(hp_ranks *ranks);                    /* after ended */
+void hp_ranks_free(hp_ranks *ranks);                    /* after hp_ranks_ended */
 
 #endif

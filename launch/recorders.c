@@ -125,8 +125,8 @@ ask(hp_recorders *r, int step)
         hp_timer_set(r->limit, ANSWER_S * HP_SEC);
 }
 
-void
-hp_recorders_answered(hp_recorders *r)
+static void
+go_on(hp_recorders *r)
 {
     if (r->step == HP_RECORDERS_SECOND) {
         hp_recorders_report(r);
@@ -139,6 +139,13 @@ hp_recorders_answered(hp_recorders *r)
     r->hosts->recorders = (hp_flight_collection){0};
     r->step = HP_RECORDERS_PAUSE;
     hp_timer_set(r->limit, HP_FLIGHT_PAUSE);
+}
+
+void
+hp_recorders_look(hp_recorders *r)
+{
+    if ((r->step == HP_RECORDERS_FIRST || r->step == HP_RECORDERS_SECOND) && !hp_hosts_asked(r->hosts))
+        go_on(r);
 }
 
 static void
@@ -154,14 +161,14 @@ timed_out(void *arg)
         hp_diag(r->output, "%s has not sent its flight recorders within %d s; is its hooprun agent stopped?", silent,
                 (int)ANSWER_S);
     r->named = 1;
-    hp_recorders_answered(r);
+    go_on(r);
 }
 
 void
-hp_recorders_open(hp_recorders *r, hp_loop *loop, hp_hosts *hosts, const hp_job_server *server, hp_output *output)
+hp_recorders_open(hp_recorders *r, hp_hosts *hosts, const hp_job_server *server, hp_output *output)
 {
     *r = (hp_recorders){.hosts = hosts, .server = server, .output = output};
-    r->limit = hp_xcheck(hp_timer_new(loop, timed_out, r));
+    r->limit = hp_xcheck(hp_timer_new(hosts->loop, timed_out, r));
 }
 
 void

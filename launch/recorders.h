@@ -28,12 +28,11 @@ typedef struct hp_recorders {
     int written;                  /* 1: the file is this run's */
 } hp_recorders;
 
-void hp_recorders_open(hp_recorders *recorders, hp_loop *loop, hp_hosts *hosts, const hp_job_server *server,
-                       hp_output *output);
-void hp_recorders_close(hp_recorders *recorders);    /* zeroed memory is fine */
-void hp_recorders_ask(hp_recorders *recorders);      /* nothing before the last question has ended */
-void hp_recorders_answered(hp_recorders *recorders); /* the hosts have answered */
-void hp_recorders_cancel(hp_recorders *recorders);   /* the job ends, and its recorders are reported then */
+void hp_recorders_open(hp_recorders *recorders, hp_hosts *hosts, const hp_job_server *server, hp_output *output);
+void hp_recorders_close(hp_recorders *recorders);  /* zeroed memory is fine */
+void hp_recorders_ask(hp_recorders *recorders);    /* nothing before the last question has ended */
+void hp_recorders_look(hp_recorders *recorders);   /* after each turn of the loop: whether the hosts have answered */
+void hp_recorders_cancel(hp_recorders *recorders); /* the job ends, and its recorders are reported then */
 
 /*
  * Writes DIR/hoop-JOB.flight.json, and the sentence to the user, and frees the recorders. Nothing where there are none. A

@@ -66,8 +66,6 @@ typedef struct hp_run {
 static void
 finish(hp_run *run)
 {
-    if (run->hosts.over != run->hosts.started)
-        return;
     hp_output_all_ended(run->output);
     hp_job_server_summarize(&run->server, run->status == 0);
     if (run->status != 0 && !run->by_signal)
@@ -95,7 +93,6 @@ stop(hp_run *run, int status, uint64_t grace)
     hp_silence_end(&run->silence);
     hp_timer_set(run->kill_limit, grace + LAST_RESORT);
     hp_hosts_stop(&run->hosts, grace);
-    finish(run);
 }
 
 /* Agents or remote shells that do not end are killed, with all they have started here, and then abandoned. */
@@ -185,10 +182,9 @@ will_return(hp_run *run, hp_rank_exit *ended)
 }
 
 static void
-rank_exited(void *arg, hp_host *host, const hp_rank_exit *end)
+rank_exited(hp_run *run, const hp_host_event *e)
 {
-    hp_run *run = arg;
-    hp_rank_exit ended = *end;
+    hp_rank_exit ended = e->ended;
     ended.program = run->options->argv[0];
     hp_output_ended(run->output, ended.rank);
     hp_failure_word word = hp_failure_exited(&run->failure, &ended, will_return(run, &ended));
@@ -200,27 +196,9 @@ rank_exited(void *arg, hp_host *host, const hp_rank_exit *end)
     }
     /* If the run is stopped after it, what the other ranks say about it would only hide the cause. */
     if (ended.status == 0 || goes_on)
-        hp_job_server_rank_exited(&run->server, ended.rank, host->name);
+        hp_job_server_rank_exited(&run->server, ended.rank, e->host->name);
     if (word == HP_FAILURE_FIRST && run->phase != STOPPING)
         hp_timer_set(run->failure_delay, run->failure.running > 0 ? FAILURE_DELAY : 0);
-}
-
-static void
-ranks_not_started(void *arg, hp_host *host, int status, const char *text, size_t n)
-{
-    hp_run *run = arg;
-    if (run->phase != STOPPING)
-        hp_diag(run->output, "%s: %.*s", host->name, (int)n, text);
-    run->failure.running -= host->count;
-    stop(run, status, GRACE);
-}
-
-static void
-stdin_taken(void *arg, size_t n)
-{
-    hp_run *run = arg;
-    if (run->in)
-        hp_stdin_taken(run->in, n);
 }
 
 /* --- output --- */
@@ -245,24 +223,13 @@ check_output(hp_run *run)
 }
 
 static void
-output_moved(void *arg)
+take_output(hp_run *run, const hp_host_event *e)
 {
-    hp_run *run = arg;
-    check_output(run);
-    if (run->hosts.over == run->hosts.started && run->phase != STARTING)
-        finish(run);
-}
-
-static void
-take_output(void *arg, int rank, int stream, const uint8_t *bytes, size_t n)
-{
-    hp_run *run = arg;
-    if (run->phase != STOPPING || hp_output_backlog(run->output) <= BACKLOG_STOPPING) {
-        hp_output_rank(run->output, rank, stream, bytes, n);
-        if (stream == 2)
-            hp_failure_stderr(&run->failure, rank, bytes, n, hp_output_shown(run->output));
-    }
-    check_output(run);
+    if (run->phase == STOPPING && hp_output_backlog(run->output) > BACKLOG_STOPPING)
+        return;
+    hp_output_rank(run->output, e->rank, e->number, e->bytes, e->n);
+    if (e->number == 2)
+        hp_failure_stderr(&run->failure, e->rank, e->bytes, e->n, hp_output_shown(run->output));
 }
 
 /* How large a rank's lines may be: labels take their part of ours. */
@@ -371,9 +338,8 @@ start_server(hp_run *run, const hp_host *host)
 }
 
 static void
-agent_greeted(void *arg, hp_host *host)
+agent_greeted(hp_run *run, const hp_host *host)
 {
-    hp_run *run = arg;
     hp_hosts *hosts = &run->hosts;
     if (run->options->verbose) {
         hp_diag(run->output, "%s has answered", host->name);
@@ -406,24 +372,13 @@ agent_greeted(void *arg, hp_host *host)
         hp_hosts_stdin_end(hosts);
 }
 
-static void
-rank_started(void *arg, hp_host *host, int rank, unsigned pid)
-{
-    hp_run *run = arg;
-    hp_failure_started(&run->failure, rank, (int)pid);
-    hp_output_keep(run->output);
-    if (run->options->verbose)
-        hp_diag(run->output, "rank %d runs on %s, pid %u", rank, host->name, pid);
-}
-
 /*
  * An agent that ends before it has reported that all is done, or could have to start ranks again: its host is lost, unless
  * a rank failed just before.
  */
 static void
-agent_over(void *arg, hp_host *host)
+agent_over(hp_run *run, hp_host *host)
 {
-    hp_run *run = arg;
     int lost = host->done ? run->hosts.places.most > 0 : !host->given_up;
     if (!host->done)
         report_failure(run);
@@ -439,21 +394,33 @@ agent_over(void *arg, hp_host *host)
     start_agents(run);
     if (run->hosts.over == run->hosts.started)
         report_failure(run);
-    finish(run);
-}
-
-/* Hosts do not answer, and the user has been told which. */
-static void
-hosts_given_up(void *arg)
-{
-    stop(arg, 1, GRACE);
 }
 
 static void
-looked(void *arg)
+hear(hp_run *run, const hp_host_event *e)
 {
-    hp_run *run = arg;
-    hp_recorders_answered(&run->recorders);
+    switch (e->what) {
+    case HP_HOST_GREETED: agent_greeted(run, e->host); break;
+    case HP_HOST_STARTED:
+        hp_failure_started(&run->failure, e->rank, (int)e->pid);
+        hp_output_keep(run->output);
+        if (run->options->verbose)
+            hp_diag(run->output, "rank %d runs on %s, pid %u", e->rank, e->host->name, e->pid);
+        break;
+    case HP_HOST_OUTPUT: take_output(run, e); break;
+    case HP_HOST_EXITED: rank_exited(run, e); break;
+    case HP_HOST_TAKEN:
+        if (run->in)
+            hp_stdin_taken(run->in, e->n);
+        break;
+    case HP_HOST_FAILED:
+        if (run->phase != STOPPING)
+            hp_diag(run->output, "%s: %.*s", e->host->name, (int)e->n, (const char *)e->bytes);
+        run->failure.running -= e->host->count;
+        stop(run, e->number, GRACE);
+        break;
+    case HP_HOST_OVER: agent_over(run, e->host); break;
+    }
 }
 
 /* --- signals --- */
@@ -479,9 +446,8 @@ interrupted(hp_run *run, int number)
 }
 
 static void
-signalled(void *arg, int number)
+signalled(hp_run *run, int number)
 {
-    hp_run *run = arg;
     switch (number) {
     case SIGCHLD: hp_hosts_reap(&run->hosts); break;
     case SIGUSR1:
@@ -503,16 +469,14 @@ signalled(void *arg, int number)
     case SIGTSTP:
         if (run->phase == RUNNING)
             hp_hosts_signal(&run->hosts, SIGSTOP);
-        (void)hp_loop_now(run->loop); /* the loop does not count the time from here on */
+        (void)hp_loop_now(run->loop); /* the loop does not count the time from here */
         kill(getpid(), SIGSTOP);
+        (void)hp_loop_now(run->loop); /* to here */
         if (run->phase == RUNNING)
             hp_hosts_signal(&run->hosts, SIGCONT);
         break;
     case SIGWINCH: hp_hosts_resize(&run->hosts, size_for_ranks(run)); break;
-    case SIGCONT:
-        if (run->in && run->phase == RUNNING)
-            hp_stdin_go(run->in);
-        break;
+    case SIGCONT: break; /* standard input may be ours again */
     default: interrupted(run, number);
     }
 }
@@ -524,44 +488,55 @@ open_run(hp_run *run, hoop_error *error)
 {
     static const int ours[] = {SIGCHLD, SIGINT,   SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
                                SIGCONT, SIGWINCH, SIGHUP,  SIGTSTP, 0};
-    const hp_stdin_owner in = {&run->hosts, hp_hosts_stdin, hp_hosts_stdin_end};
-    const hp_hosts_owner hosts = {.arg = run,
-                                  .greeted = agent_greeted,
-                                  .started = rank_started,
-                                  .output = take_output,
-                                  .exited = rank_exited,
-                                  .taken = stdin_taken,
-                                  .failed = ranks_not_started,
-                                  .looked = looked,
-                                  .over = agent_over};
     run->label = run->mapping->ranks.size > 1 && (run->options->label || isatty(STDOUT_FILENO));
     const hp_output_options output = {.size = run->mapping->ranks.size,
                                       .label = run->label,
                                       .lazy_labels = !run->options->label,
                                       .dir = run->options->output_dir,
                                       .force = run->options->force,
-                                      .tee = run->options->tee,
-                                      .moved = output_moved,
-                                      .arg = run};
+                                      .tee = run->options->tee};
     hp_failure_open(&run->failure, run->mapping->ranks.size);
     if (run->options->elastic.least)
         run->failure.spare = run->mapping->ranks.size - run->options->elastic.least;
     signal(SIGPIPE, SIG_IGN);
     signal(SIGTTIN, SIG_IGN);
     run->loop = hp_loop_new();
-    if (!run->loop || hp_signals_open(&run->signals, run->loop, ours, signalled, run) < 0)
+    if (!run->loop || hp_signals_open(&run->signals, run->loop, ours) < 0)
         return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot start the event loop");
-    hp_hosts_open(&run->hosts, run->loop, run->mapping, &hosts);
+    hp_hosts_open(&run->hosts, run->loop, run->mapping);
     run->time_limit = hp_xcheck(hp_timer_new(run->loop, time_limit_reached, run));
     run->kill_limit = hp_xcheck(hp_timer_new(run->loop, kill_limit_reached, run));
     run->failure_delay = hp_xcheck(hp_timer_new(run->loop, report_failure, run));
     run->restarts = hp_xcheck(hp_timer_new(run->loop, look_after_ranks, run));
     if (!run->options->stdin_used)
-        run->in = hp_stdin_new(run->loop, STDIN_FILENO, &in);
+        run->in = hp_stdin_new(run->loop, STDIN_FILENO);
     run->output = hp_output_new(run->loop, &output, error);
-    hp_recorders_open(&run->recorders, run->loop, &run->hosts, &run->server, run->output);
-    hp_silence_open(&run->silence, run->loop, &run->hosts, &run->failure, run->output, hosts_given_up, run);
+    hp_recorders_open(&run->recorders, &run->hosts, &run->server, run->output);
+    hp_silence_open(&run->silence, &run->hosts, &run->failure, run->output);
     return run->output ? hp_job_server_open(&run->server, run->options, run->mapping, error) : error->code;
+}
+
+/* After each turn of the loop: takes what has come. */
+static void
+take_all(hp_run *run)
+{
+    const uint8_t *bytes;
+    hp_host_event event;
+    ssize_t n = 0;
+    for (int number; (number = hp_signals_next(&run->signals)) != 0;)
+        signalled(run, number);
+    while (hp_hosts_hear(&run->hosts, &event))
+        hear(run, &event);
+    hp_recorders_look(&run->recorders);
+    while (run->in && (n = hp_stdin_read(run->in, &bytes)) > 0)
+        hp_hosts_stdin(&run->hosts, bytes, (size_t)n);
+    if (n < 0)
+        hp_hosts_stdin_end(&run->hosts);
+    if (run->silence.gave_up && run->phase != STOPPING)
+        stop(run, 1, GRACE);
+    check_output(run);
+    if (run->hosts.over == run->hosts.started && run->phase != STARTING)
+        finish(run);
 }
 
 int
@@ -575,7 +550,7 @@ hp_run_to_end(const hp_options *options, const hp_mapping *mapping, int *by_sign
     } else {
         hp_silence_begin(&run.silence);
         start_agents(&run);
-        while (run.phase != FINISHED)
+        for (take_all(&run); run.phase != FINISHED; take_all(&run))
             hp_loop_run(run.loop, HP_NEVER);
     }
     *by_signal = run.status == 128 + run.by_signal ? run.by_signal : 0;

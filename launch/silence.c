@@ -70,7 +70,7 @@ time_is_up(void *arg)
         for (int i = 0; i < hosts->count; i++)
             if (hp_host_is_silent(&hosts->host[i]))
                 hp_agent_conn_report_silence(hosts->host[i].conn, s->output, seconds);
-        s->gave_up(s->arg);
+        s->gave_up = 1;
         return;
     }
     if (count > 0) {
@@ -146,7 +146,7 @@ lose(hp_silence *s, const hp_host *first)
         if (is_away(&s->hosts->host[i]))
             hp_host_give_up(&s->hosts->host[i]);
     if (!go_on)
-        s->gave_up(s->arg);
+        s->gave_up = 1;
 }
 
 static void
@@ -163,7 +163,7 @@ watch(void *arg)
         if (!hp_host_is_watched(host) || list_ranks(s, host, ranks, sizeof(ranks)) == 0)
             *quiet = (hp_stall_warning){0};
         else
-            word = hp_stall_warning_due(quiet, limit, 1, host->heard, hp_loop_now(s->loop));
+            word = hp_stall_warning_due(quiet, limit, 1, host->heard, hp_loop_now(s->hosts->loop));
         double seconds = (double)quiet->lasted / (double)HP_SEC;
         if (word == HP_STALL_WARN)
             hp_diag(s->output, "%s (%s) has sent nothing for %.1f s; is it down, or the network to it?", host->name,
@@ -218,7 +218,7 @@ hp_silence_report(hp_silence *s)
         const hp_host *host = &hosts->host[i];
         char ranks[HP_NOUN];
         /* An agent that hears nothing ends its ranks when its lease is over, and so no later than this. */
-        uint64_t now = hp_loop_now(s->loop), over = hp_host_alive(host) + host->lease.lost;
+        uint64_t now = hp_loop_now(s->hosts->loop), over = hp_host_alive(host) + host->lease.lost;
         if (is_remote(host) && !host->done && list_ranks(s, host, ranks, sizeof(ranks)) > 0 && now < over)
             hp_diag(s->output, "%s did not answer; %s may still run there, for up to %.0f s", host->name, ranks,
                     (double)(over - now) / (double)HP_SEC);
@@ -228,14 +228,12 @@ hp_silence_report(hp_silence *s)
 /* --- life --- */
 
 void
-hp_silence_open(hp_silence *s, hp_loop *loop, hp_hosts *hosts, hp_failure *failure, hp_output *output,
-                void (*gave_up)(void *arg), void *arg)
+hp_silence_open(hp_silence *s, hp_hosts *hosts, hp_failure *failure, hp_output *output)
 {
-    *s = (hp_silence){
-        .loop = loop, .hosts = hosts, .failure = failure, .output = output, .gave_up = gave_up, .arg = arg};
+    *s = (hp_silence){.hosts = hosts, .failure = failure, .output = output};
     s->limit = (uint64_t)hp_config_glance_number(HP_SET_bootstrap_timeout_ms) * HP_MS;
-    s->timer = hp_xcheck(hp_timer_new(loop, time_is_up, s));
-    s->look = hp_xcheck(hp_timer_new(loop, watch, s));
+    s->timer = hp_xcheck(hp_timer_new(hosts->loop, time_is_up, s));
+    s->look = hp_xcheck(hp_timer_new(hosts->loop, watch, s));
     s->quiet = hp_xcalloc((size_t)hosts->count, sizeof(*s->quiet));
 }
 

@@ -13,20 +13,16 @@ typedef struct hp_silence {
     hp_hosts *hosts;
     hp_failure *failure; /* which ranks have failed, and how many more may (--elastic) */
     hp_output *output;
-    hp_loop *loop;
     hp_timer *timer;         /* at the start */
     uint64_t waited;         /* by the next time that the timer fires */
     uint64_t limit;          /* to answer, in ns: as long as ranks have to join (bootstrap_timeout_ms) */
     hp_timer *look;          /* while ranks run */
     hp_stall_warning *quiet; /* likewise, by host */
     int reported;
-    /* The time to answer is over, or too many ranks are lost; their hosts have been named. */
-    void (*gave_up)(void *arg);
-    void *arg;
+    int gave_up; /* the time to answer is over, or too many ranks are lost; their hosts have been named */
 } hp_silence;
 
-void hp_silence_open(hp_silence *s, hp_loop *loop, hp_hosts *hosts, hp_failure *failure, hp_output *output,
-                     void (*gave_up)(void *arg), void *arg);
+void hp_silence_open(hp_silence *s, hp_hosts *hosts, hp_failure *failure, hp_output *output);
 void hp_silence_close(hp_silence *s); /* zeroed memory is fine */
 
 void hp_silence_begin(hp_silence *s); /* the first agents are being started */

@@ -24,18 +24,15 @@ enum { WINDOW = 256 * 1024, PIECE = 64 * 1024 };
 static void
 writable(void *arg, int ready)
 {
-    hp_write_queue *queue = arg;
     (void)ready;
-    hp_write_queue_push(queue);
-    if (queue->moved)
-        queue->moved(queue->arg);
+    hp_write_queue_push(arg);
 }
 
 int
-hp_write_queue_open(hp_write_queue *queue, hp_loop *loop, int fd, void (*moved)(void *arg), void *arg)
+hp_write_queue_open(hp_write_queue *queue, hp_loop *loop, int fd)
 {
     int flags = fcntl(fd, F_GETFL);
-    *queue = (hp_write_queue){.fd = fd, .moved = moved, .arg = arg};
+    *queue = (hp_write_queue){.fd = fd};
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
         return -1;
     queue->watch = hp_watch_new(loop, fd, writable, queue);
@@ -71,22 +68,20 @@ hp_write_queue_close(hp_write_queue *queue)
 
 /* --- signals --- */
 
+/* The turn of the loop ends, and the owner takes the signal. */
 static void
 signalled(void *arg, int ready)
 {
-    hp_signals *signals = arg;
-    struct signalfd_siginfo info;
+    (void)arg;
     (void)ready;
-    while (read(signals->fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-        signals->fn(signals->arg, (int)info.ssi_signo);
 }
 
 int
-hp_signals_open(hp_signals *signals, hp_loop *loop, const int *numbers, void (*fn)(void *arg, int number), void *arg)
+hp_signals_open(hp_signals *signals, hp_loop *loop, const int *numbers)
 {
     sigset_t set;
     struct sigaction old;
-    *signals = (hp_signals){.fn = fn, .arg = arg};
+    *signals = (hp_signals){0};
     sigemptyset(&set);
     for (; *numbers != 0; numbers++) {
         /* SIGHUP is ignored under nohup, SIGTSTP under a shell without job control: they stay so. */
@@ -104,6 +99,13 @@ hp_signals_open(hp_signals *signals, hp_loop *loop, const int *numbers, void (*f
     return !signals->watch ? -1 : hp_watch_set(signals->watch, HP_READ);
 }
 
+int
+hp_signals_next(hp_signals *signals)
+{
+    struct signalfd_siginfo info;
+    return read(signals->fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
+}
+
 void
 hp_signals_close(hp_signals *signals)
 {
@@ -117,58 +119,33 @@ hp_signals_close(hp_signals *signals)
 /* --- standard input --- */
 
 struct hp_stdin {
-    hp_loop *loop;
     int fd, over, started;
     size_t out; /* given, not yet taken */
     hp_watch *watch;
     hp_timer *timer; /* looks whether we are in the foreground again: no event tells */
-    hp_stdin_owner owner;
     uint8_t piece[PIECE];
 };
-
-static void
-pump(void *arg)
-{
-    hp_stdin *in = arg;
-    /* A background job of a terminal must not read from it: the kernel would stop the launcher. */
-    pid_t foreground = isatty(in->fd) ? tcgetpgrp(in->fd) : -1; /* -1 too when it is not our terminal */
-    int background = foreground >= 0 && foreground != getpgrp();
-    struct pollfd p = {.fd = in->fd, .events = POLLIN};
-    ssize_t n = 1;
-    hp_timer_set(in->timer, background && !in->over ? HP_SEC : HP_NEVER);
-    while (n > 0 && !background && !in->over && in->out + PIECE <= WINDOW && poll(&p, 1, 0) > 0) {
-        n = read(in->fd, in->piece, sizeof(in->piece));
-        if (n > 0) {
-            in->out += (size_t)n;
-            in->owner.bytes(in->owner.arg, in->piece, (size_t)n);
-        } else if (n == 0 || (errno != EINTR && errno != EAGAIN)) {
-            in->over = 1;
-            in->owner.end(in->owner.arg);
-        }
-    }
-    int interest = !background && !in->over && in->out + PIECE <= WINDOW ? HP_READ : 0;
-    if (hp_watch_set(in->watch, interest) < 0 && !in->over) {
-        in->over = 1;
-        in->owner.end(in->owner.arg);
-    }
-}
 
 static void
 readable(void *arg, int ready)
 {
     (void)ready;
-    pump(arg);
+    hp_watch_set(((hp_stdin *)arg)->watch, 0);
+}
+
+static void
+look_again(void *arg)
+{
+    (void)arg;
 }
 
 hp_stdin *
-hp_stdin_new(hp_loop *loop, int fd, const hp_stdin_owner *owner)
+hp_stdin_new(hp_loop *loop, int fd)
 {
     hp_stdin *in = hp_xcalloc(1, sizeof(*in));
-    in->loop = loop;
     in->fd = fd;
-    in->owner = *owner;
     in->watch = hp_xcheck(hp_watch_new(loop, fd, readable, in));
-    in->timer = hp_xcheck(hp_timer_new(loop, pump, in));
+    in->timer = hp_xcheck(hp_timer_new(loop, look_again, in));
     return in;
 }
 
@@ -176,15 +153,36 @@ void
 hp_stdin_go(hp_stdin *in)
 {
     in->started = 1;
-    pump(in);
+}
+
+ssize_t
+hp_stdin_read(hp_stdin *in, const uint8_t **bytes)
+{
+    if (!in->started || in->over)
+        return 0;
+    /* A background job of a terminal must not read from it: the kernel would stop the launcher. */
+    pid_t foreground = isatty(in->fd) ? tcgetpgrp(in->fd) : -1; /* -1 too when it is not our terminal */
+    int background = foreground >= 0 && foreground != getpgrp(), wanted = !background && in->out + PIECE <= WINDOW;
+    struct pollfd p = {.fd = in->fd, .events = POLLIN};
+    hp_timer_set(in->timer, background ? HP_SEC : HP_NEVER);
+    if (wanted && poll(&p, 1, 0) > 0) {
+        ssize_t n = read(in->fd, in->piece, sizeof(in->piece));
+        if (n > 0) {
+            in->out += (size_t)n;
+            *bytes = in->piece;
+            return n;
+        }
+        in->over = n == 0 || (errno != EINTR && errno != EAGAIN);
+    }
+    if (hp_watch_set(in->watch, wanted && !in->over ? HP_READ : 0) < 0)
+        in->over = 1;
+    return in->over ? -1 : 0;
 }
 
 void
 hp_stdin_taken(hp_stdin *in, size_t n)
 {
     in->out -= n < in->out ? n : in->out;
-    if (in->started)
-        pump(in);
 }
 
 void

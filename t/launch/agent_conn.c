@@ -19,40 +19,27 @@ static char *other[] = {"ssh", "node1", "hoop-launch", "--agent", NULL};
 static hp_loop *loop;
 static hp_agent_conn *conn;
 static fake_process *agent;
-static char heard[1024]; /* what the owner was told, in order */
+static char heard[1024]; /* what has happened, in order */
 
 static void
-greeted(void *arg, hp_agent_conn *c)
+hear(void)
 {
-    (void)arg;
-    (void)c;
-    strcat(heard, "greeted ");
-}
-
-static void
-message(void *arg, hp_agent_conn *c, const hp_agent_msg *msg)
-{
-    (void)arg;
-    (void)c;
-    snprintf(heard + strlen(heard), sizeof(heard) - strlen(heard), "%d:%zu ", msg->type, msg->size);
-}
-
-static void
-over(void *arg, hp_agent_conn *c)
-{
-    (void)arg;
-    (void)c;
-    strcat(heard, "over ");
+    hp_agent_msg msg;
+    fake_loop_settle(loop);
+    for (hp_agent_conn_news news; (news = hp_agent_conn_next(conn, &msg)) != HP_AGENT_CONN_NOTHING;)
+        if (news == HP_AGENT_CONN_MESSAGE)
+            snprintf(heard + strlen(heard), sizeof(heard) - strlen(heard), "%d:%zu ", msg.type, msg.size);
+        else
+            strcat(heard, news == HP_AGENT_CONN_GREETING ? "greeted " : "over ");
 }
 
 static void
 begin(char *const *second)
 {
-    const hp_agent_conn_owner owner = {NULL, greeted, message, over};
     heard[0] = '\0';
     loop = hp_loop_new();
     const hp_agent_call how = {.host = "node1", .argv = call, .other = second};
-    conn = hp_agent_conn_new(loop, &how, &owner, NULL);
+    conn = hp_agent_conn_new(loop, &how, NULL);
     agent = fake_process_at(0);
 }
 
@@ -68,7 +55,7 @@ static void
 says(int fd, const char *text)
 {
     fake_process_write(agent, fd, text, strlen(text));
-    fake_loop_settle(loop);
+    hear();
 }
 
 /* The agent's process is gone, and the launcher has reaped it. */
@@ -77,7 +64,7 @@ dies(int wait_status)
 {
     fake_process_exit(agent, wait_status);
     is_int(1, hp_agent_conn_reaped(conn, FAKE_PID + fake_processes - 1, wait_status), "the process is the agent's");
-    fake_loop_settle(loop);
+    hear();
 }
 
 static void
@@ -134,15 +121,15 @@ check_messages(void)
     hp_agent_msg_put32(&wire, HP_MSG_TAKEN, 5);
     for (size_t i = 0; i < hp_buffer_size(&wire); i++) {
         fake_process_write(agent, 1, hp_buffer_first(&wire) + i, 1);
-        fake_loop_settle(loop);
+        hear();
     }
     is_string("greeted 33:10 35:4 ", heard, "messages arrive whole, byte by byte");
     hp_agent_conn_pause(conn, 1);
     fake_process_write(agent, 1, hp_buffer_first(&wire), hp_buffer_size(&wire));
-    fake_loop_settle(loop);
+    hear();
     is_string("greeted 33:10 35:4 ", heard, "while it is paused none is taken");
     hp_agent_conn_pause(conn, 0);
-    fake_loop_settle(loop);
+    hear();
     is_string("greeted 33:10 35:4 33:10 35:4 ", heard, "later they are");
     hp_agent_msg_put32(&conn->out.buffer, HP_MSG_STOP, 7);
     is_uint(0, fake_process_read(agent, 0, sent, sizeof(sent)), "what is not pushed is not sent");
@@ -205,6 +192,7 @@ check_held_pipe(void)
     dies(255 << 8);
     is_string("", heard, "while another process holds the pipe, more may come");
     fake_loop_advance(loop, HP_SEC);
+    hear();
     is_string("over ", heard, "but a second is enough");
     close(master.fd[1]);
     end();
@@ -213,16 +201,15 @@ check_held_pipe(void)
 static void
 check_not_started(void)
 {
-    const hp_agent_conn_owner owner = {NULL, greeted, message, over};
     const hp_agent_call how = {.host = "node1", .argv = call, .other = other};
     hoop_error error;
     loop = hp_loop_new();
     fake_process_fail(HP_SPAWN_EXEC, ENOENT);
-    ok(!hp_agent_conn_new(loop, &how, &owner, &error), "a remote shell that is not there");
+    ok(!hp_agent_conn_new(loop, &how, &error), "a remote shell that is not there");
     is_string("there is no program ssh to reach node1 with; install it, or name another with --rsh", error.text,
               "is named");
     fake_process_fail(HP_SPAWN_FORK, EAGAIN);
-    ok(!hp_agent_conn_new(loop, &how, &owner, &error), "no process can be started");
+    ok(!hp_agent_conn_new(loop, &how, &error), "no process can be started");
     ok(strstr(error.text, "cannot start ssh for node1: "), "is another sentence");
     hp_loop_free(loop);
     fake_process_forget();

@@ -3,6 +3,7 @@
 #include "launch/ranks.h"
 
 #include "base/clock.h"
+#include "base/wire.h"
 #include "launch/rank_env.h"
 #include "t/launch/fake_loop.h"
 #include "t/launch/fake_process.h"
@@ -21,6 +22,8 @@ static hp_loop *loop;
 static hp_ranks *ranks;
 static hp_spec spec;
 static int secret_fd, restarts;
+static hp_buffer out;
+static int over; /* the end was heard */
 static char heard[2048];
 
 __attribute__((format(printf, 1, 2))) static void
@@ -32,62 +35,46 @@ hear(const char *format, ...)
     va_end(ap);
 }
 
+/* The messages that were added since the last time, and the end, once. */
 static void
-started(void *arg, int rank, int pid)
+hear_all(void)
 {
-    (void)arg;
-    hear("started %d %d|", rank, pid - FAKE_PID);
+    hp_agent_msg msg;
+    fake_loop_settle(loop);
+    int ended = ranks && hp_ranks_ended(ranks);
+    for (; hp_agent_msg_get(&out, HP_TO_LAUNCHER, &msg, NULL) > 0; hp_agent_msg_done(&out, &msg)) {
+        const uint8_t *bytes = msg.payload;
+        int rank = (int)hp_get32(bytes), pid = msg.size < 8 ? 0 : (int)hp_get32(bytes + 4) - FAKE_PID;
+        size_t n = msg.size - 5;
+        switch (msg.type) {
+        case HP_MSG_STARTED: hear("started %d %d|", rank, pid); break;
+        case HP_MSG_OUTPUT:
+            if (n > 100)
+                hear("output %d %d %zu bytes|", rank, bytes[4], n);
+            else
+                hear("output %d %d %.*s|", rank, bytes[4], (int)n, (const char *)bytes + 5);
+            break;
+        case HP_MSG_EXIT:
+            hear("exited %d %d %d after %d ms|", rank, pid, (int)hp_get32(bytes + 8), (int)hp_get64(bytes + 12));
+            break;
+        case HP_MSG_STOPPED: hear("%s %d|", hp_get32(bytes + 8) ? "stopped" : "runs", rank); break;
+        case HP_MSG_TAKEN: hear("taken %d|", rank); break;
+        default: bail("a message of type %d", msg.type);
+        }
+    }
+    if (ended && !over)
+        hear("ended|");
+    over = ended;
 }
 
-static void
-output(void *arg, int rank, int stream, const uint8_t *bytes, size_t n)
-{
-    (void)arg;
-    if (n > 100)
-        hear("output %d %d %zu bytes|", rank, stream, n);
-    else
-        hear("output %d %d %.*s|", rank, stream, (int)n, (const char *)bytes);
-}
-
-static void
-exited(void *arg, const hp_rank_exit *e)
-{
-    (void)arg;
-    hear("exited %d %d %d after %d ms|", e->rank, e->pid - FAKE_PID, e->status, (int)e->ms);
-}
-
-static void
-stopped(void *arg, int rank, int pid, int is_stopped)
-{
-    (void)arg;
-    (void)pid;
-    hear("%s %d|", is_stopped ? "stopped" : "runs", rank);
-}
-
-static void
-taken(void *arg, size_t n)
-{
-    (void)arg;
-    hear("taken %zu|", n);
-}
-
-static void
-ended(void *arg)
-{
-    (void)arg;
-    hear("ended|");
-}
-
-/* What the owner was told since the last look. */
+/* What was reported since the last look. */
 static void
 told(const char *wanted, const char *text)
 {
-    fake_loop_settle(loop);
+    hear_all();
     is_string(wanted, heard, "%s", text);
     heard[0] = '\0';
 }
-
-static const hp_ranks_owner owner = {NULL, started, output, exited, stopped, taken, ended};
 
 /* Ranks 4 and 5 of 8, or from rank 0 on; their local ranks are 1 and 2 of 3. */
 static hp_ranks *
@@ -104,8 +91,9 @@ try(int first, hp_start_error *e)
     hp_strings_add(&spec.variables, strdup("LR=0.1"));
     secret_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     heard[0] = '\0';
+    over = 0;
     hp_rank_env_adopt(&spec);
-    return hp_ranks_start(loop, &spec, secret_fd, NULL, &owner, e);
+    return hp_ranks_start(loop, &spec, secret_fd, NULL, &out, e);
 }
 
 static void
@@ -115,6 +103,7 @@ begin(int first)
     ranks = try(first, &e);
     if (!ranks)
         bail("ranks were not started: %s", e.text);
+    hear_all();
     heard[0] = '\0';
 }
 
@@ -131,6 +120,8 @@ static void
 end(void)
 {
     hp_ranks_free(ranks);
+    ranks = NULL;
+    hp_buffer_free(&out);
     end_spec();
 }
 
@@ -152,7 +143,7 @@ check_start(void)
 {
     hp_start_error e;
     ranks = try(4, &e);
-    told("started 4 0|started 5 1|", "the owner hears of both when both run");
+    told("started 4 0|started 5 1|", "both are reported when both run");
     const fake_process *second = fake_process_at(1);
     is_string("./train -v", second->command, "the command");
     is_string("5", fake_process_getenv(second, "HOOP_RANK"), "its rank");
@@ -174,7 +165,7 @@ check_not_started(void)
     ok(!try(4, &e), "a program that is not there");
     is_int(127, e.status, "has the shells' status");
     ok(strstr(e.text, "there is no program ./train"), "and a sentence: %s", e.text);
-    is_string("", heard, "the owner hears nothing");
+    is_string("", heard, "nothing is reported");
     end_spec();
 }
 
@@ -184,7 +175,7 @@ check_output(void)
     begin(4);
     says(0, 1, "a");
     says(1, 2, "b");
-    fake_loop_settle(loop);
+    hear_all();
     ok(strstr(heard, "output 4 1 a|") && strstr(heard, "output 5 2 b|"), "what ranks write comes by rank and stream");
     heard[0] = '\0';
     hp_ranks_pause(ranks, 1);
@@ -193,6 +184,7 @@ check_output(void)
     hp_ranks_pause(ranks, 0);
     told("output 4 1 late|", "later it is");
     fake_loop_advance(loop, 3 * HP_SEC / 2);
+    hear_all();
     says(1, 1, "last");
     dies(1, 3 << 8);
     told("output 5 1 last|exited 5 1 768 after 1500 ms|", "all output of a rank comes before its exit");
@@ -212,15 +204,17 @@ check_stdin(void)
     is_uint(5, fake_process_read(fake_process_at(0), 0, seen, sizeof(seen)), "rank 0 has it");
     hp_ranks_stdin(ranks, flood, sizeof(flood));
     int n = 0;
+    hear_all();
     ok(sscanf(heard, "taken %d|", &n) == 1 && n < (int)sizeof(flood), "of what does not fit only a part is");
     heard[0] = '\0';
     hp_ranks_stdin_end(ranks);
     size_t all = 0;
     for (size_t got; (got = fake_process_read(fake_process_at(0), 0, flood, sizeof(flood))) > 0; all += got)
-        fake_loop_settle(loop);
+        hear_all();
     is_uint(sizeof(flood), all, "the rest comes as rank 0 reads, then its input is at its end");
     heard[0] = '\0';
     dies(0, 0);
+    hear_all();
     heard[0] = '\0';
     hp_ranks_stdin(ranks, flood, 10);
     told("taken 10|", "input for a rank that has ended goes nowhere, and is acknowledged");
@@ -233,16 +227,20 @@ check_look(void)
 {
     begin(4);
     hp_ranks_look(ranks);
-    told("runs 4|runs 5|", "the owner hears which processes run");
+    told("runs 4|runs 5|", "it is reported which processes run");
     fake_loop_advance(loop, HP_SEC / 2);
+    hear_all();
     hp_ranks_look(ranks);
-    told("", "while nothing changes it hears nothing");
+    told("", "while nothing changes nothing is");
     fake_loop_advance(loop, HP_SEC / 2);
+    hear_all();
     hp_ranks_look(ranks);
     told("runs 4|runs 5|", "until a second has passed");
     dies(0, 0);
+    hear_all();
     heard[0] = '\0';
     fake_loop_advance(loop, HP_SEC);
+    hear_all();
     hp_ranks_look(ranks);
     told("runs 5|", "nothing of a rank that has ended");
     dies(1, 0);
@@ -269,8 +267,10 @@ check_stop(void)
     hp_ranks_stop(ranks, 5 * HP_SEC);
     is_string("15 18 ", fake_process_at(0)->signals, "stopping: TERM, and CONT so that it is heard");
     fake_loop_advance(loop, 4 * HP_SEC);
+    hear_all();
     is_string("15 18 ", fake_process_at(0)->signals, "a grace");
     fake_loop_advance(loop, 2 * HP_SEC);
+    hear_all();
     ok(strncmp(fake_process_at(0)->signals, "15 18 9 ", 8) == 0, "then KILL");
     is_string("exited 4 0 9 after 5100 ms|exited 5 1 9 after 5100 ms|ended|", heard, "which ends it");
     end();
@@ -278,12 +278,14 @@ check_stop(void)
     hp_ranks_stop(ranks, 5 * HP_SEC);
     hp_ranks_stop(ranks, 0);
     fake_loop_advance(loop, HP_SEC);
+    hear_all();
     ok(strstr(heard, "ended|"), "a second stop shortens the grace");
     end();
     begin(4);
     hp_ranks_stop(ranks, HP_SEC);
     hp_ranks_stop(ranks, 60 * HP_SEC);
     fake_loop_advance(loop, 2 * HP_SEC);
+    hear_all();
     ok(strstr(heard, "ended|"), "and does not make it longer");
     end();
 }
@@ -297,10 +299,13 @@ check_orphan(void)
     *fake_process_at(2) = (fake_process){.running = 1, .fd = {-1, -1, -1, -1}};
     dies(0, 0);
     dies(1, 0);
+    hear_all();
     ok(!strstr(heard, "ended|"), "while an orphan lives, not all has ended");
     fake_loop_advance(loop, HP_SEC);
+    hear_all();
     is_string("15 ", fake_process_at(2)->signals, "it has a second to end by itself, then TERM");
     fake_loop_advance(loop, 3 * HP_SEC);
+    hear_all();
     ok(strstr(fake_process_at(2)->signals, "9 "), "then KILL");
     ok(strstr(heard, "ended|"), "then all has ended");
     end();
@@ -327,17 +332,19 @@ check_again(void)
     }
     says(2, 2, "again");
     says(3, 1, "there");
-    fake_loop_settle(loop);
+    hear_all();
     ok(strstr(heard, "output 0 2 again|") && strstr(heard, "output 6 1 there|"), "their output comes by rank");
     heard[0] = '\0';
     dies(1, 0);
     dies(2, 9);
     dies(3, 0);
     fake_loop_advance(loop, 60 * HP_SEC);
+    hear_all();
     ok(!strstr(heard, "ended|"), "although none is left, not all has ended");
     heard[0] = '\0';
     fake_process_fail(HP_SPAWN_EXEC, ENOENT);
     hp_ranks_again(ranks, 6);
+    hear_all();
     ok(strstr(heard, "output 6 2 ") && strstr(heard, "exited 6 "), "one that cannot be started says so, and exits: %s",
        heard);
     heard[0] = '\0';

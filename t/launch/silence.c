@@ -27,41 +27,20 @@ static hp_hosts hosts;
 static hp_output *output;
 static hp_failure failure;
 static hp_silence silence;
-static int gave_up;
 static int ranks, restarts; /* of the options */
 static char said[4096];     /* on standard error */
 static int kept, file;
 
 static void
-ignore(void *arg, hp_host *host)
-{
-    (void)arg, (void)host;
-}
-
-static void
-ignore_started(void *arg, hp_host *host, int rank, unsigned pid)
-{
-    (void)arg, (void)host, (void)rank, (void)pid;
-}
-
-static void
-count(void *arg)
-{
-    (void)arg;
-    gave_up++;
-}
-
-static void
 open_hosts(const char *list)
 {
-    const hp_hosts_owner owner = {.greeted = ignore, .started = ignore_started, .over = ignore};
     hoop_error error;
     options = (hp_options){.argv = program, .here = strdup("/work"), .ranks = ranks, .agent.max_restarts = restarts};
     hp_strings_add(&options.rsh, strdup("ssh"));
     if (hp_hostfile_parse(&options.hosts, "-H", 0, list, strlen(list), &error) != HOOP_SUCCESS ||
         hp_mapping_make(&mapping, &options, &error) != HOOP_SUCCESS)
         bail("no mapping: %s", error.text);
-    hp_hosts_open(&hosts, loop, &mapping, &owner);
+    hp_hosts_open(&hosts, loop, &mapping);
 }
 
 static void
@@ -96,10 +75,9 @@ begin(const char *list)
     output = hp_output_new(loop, &(hp_output_options){.size = mapping.ranks.size}, &error);
     if (!output)
         bail("%s", error.text);
-    gave_up = 0;
     hp_failure_open(&failure, mapping.ranks.size);
     failure.running = mapping.ranks.size;
-    hp_silence_open(&silence, loop, &hosts, &failure, output, count, NULL);
+    hp_silence_open(&silence, &hosts, &failure, output);
     start_ranks();
     hp_silence_watch(&silence);
 }
@@ -149,9 +127,9 @@ check_one(void)
 {
     begin("a:1,b:2,c:1");
     pass(41 * HP_SEC, "ac");
-    is_int(0, gave_up, "one of three hosts is cut off: after 41 s that is no loss");
+    is_int(0, silence.gave_up, "one of three hosts is cut off: after 41 s that is no loss");
     pass(2 * HP_SEC, "ac");
-    is_int(1, gave_up, "after 42 s it is");
+    is_int(1, silence.gave_up, "after 42 s it is");
     is_string("9 ", fake_process_at(1)->signals, "its remote shell is killed");
     is_string("", fake_process_at(0)->signals, "no other is");
     end();
@@ -167,7 +145,7 @@ check_several(void)
     pass(10 * HP_SEC, "abc");
     pass(10 * HP_SEC, "bc");
     pass(40 * HP_SEC, "b");
-    is_int(1, gave_up, "two of three, ten seconds apart");
+    is_int(1, silence.gave_up, "two of three, ten seconds apart");
     end();
     ok(says("hooprun: a and c are lost: they have not answered for 42.") &&
            says(" s; are they down, or the network to them? stopping 2 others\n"),
@@ -181,10 +159,10 @@ check_elastic(void)
     begin("a:1,b:2,c:1,d:1");
     failure.spare = 2;
     pass(44 * HP_SEC, "acd");
-    is_int(0, gave_up, "a host is lost whose ranks may fail");
+    is_int(0, silence.gave_up, "a host is lost whose ranks may fail");
     is_string("9 ", fake_process_at(1)->signals, "its remote shell is killed");
     pass(44 * HP_SEC, "ad");
-    is_int(1, gave_up, "one more is too much");
+    is_int(1, silence.gave_up, "one more is too much");
     end();
     ok(says("hooprun: b (ranks 1-2) is lost: it has not answered for 42.") &&
            says(" s; is it down, or the network to it? 3 others go on\n"),
@@ -202,10 +180,10 @@ check_again(void)
     begin("a:2,b:1,c:1");
     failure.spare = 0;
     pass(44 * HP_SEC, "ac");
-    is_int(0, gave_up, "a host is lost, whose rank may be started again");
+    is_int(0, silence.gave_up, "a host is lost, whose rank may be started again");
     ok(hosts.places.rank[2].state == HP_PLACE_DUE && hosts.places.rank[2].next == 2, "on another one");
     pass(44 * HP_SEC, "a");
-    is_int(1, gave_up, "that one, too, and there is no other");
+    is_int(1, silence.gave_up, "that one, too, and there is no other");
     end();
     ok(says("hooprun: b (rank 2) is lost: it has not answered for 42.") && says("2 others go on\n"), "said");
     ok(says("hooprun: c (no rank) is lost: it has not answered for 42.") && says("stopping 2 others\n"), "both times");
@@ -218,7 +196,7 @@ check_all(void)
 {
     begin("a:1,b:2,localhost:1");
     pass(44 * HP_SEC, "");
-    is_int(1, gave_up, "all other hosts");
+    is_int(1, silence.gave_up, "all other hosts");
     end();
     ok(says("hooprun: a and b are lost: they have not answered for 42.") &&
            says(", nor has any other host: is the network of this machine cut? stopping 1 other\n"),
@@ -233,9 +211,9 @@ check_knocks(void)
         pass(3 * HP_SEC, "a");
         hp_hosts_knocked(&hosts, 1);
     }
-    is_int(0, gave_up, "a host that knocks is not lost, however silent it is");
+    is_int(0, silence.gave_up, "a host that knocks is not lost, however silent it is");
     pass(44 * HP_SEC, "a");
-    is_int(1, gave_up, "until it knocks no more");
+    is_int(1, silence.gave_up, "until it knocks no more");
     end();
     ok(says("b (ranks 1-2) is lost"), "said");
 }
@@ -247,14 +225,14 @@ check_ring_failed(void)
     begin("a:1,b:2");
     pass(10 * HP_SEC, "a");
     hp_silence_ring_failed(&silence, 2);
-    is_int(0, gave_up, "a ring loses a rank whose host was heard ten seconds ago: it may have ended by itself");
+    is_int(0, silence.gave_up, "a ring loses a rank whose host was heard ten seconds ago: it may have ended by itself");
     hp_silence_ring_failed(&silence, -1);
     hp_silence_ring_failed(&silence, 0);
     pass(6 * HP_SEC, "a");
     hp_silence_ring_failed(&silence, 0);
-    is_int(0, gave_up, "one whose host is heard has");
+    is_int(0, silence.gave_up, "one whose host is heard has");
     hp_silence_ring_failed(&silence, 2);
-    is_int(1, gave_up, "one whose host has been silent for half of the time-out is lost with it, at once");
+    is_int(1, silence.gave_up, "one whose host has been silent for half of the time-out is lost with it, at once");
     hp_silence_end(&silence);
     hp_silence_report(&silence);
     end();

@@ -148,13 +148,6 @@ perf_table_head(const perf_report *report)
     }
 }
 
-static void
-stats_columns(const char *first, const char *median, const char *p99, const char *least, const char *most,
-              const char *low, const char *high)
-{
-    printf("  %7s  %7s  %7s  %7s  %7s  %7s  %7s", first, median, p99, least, most, low, high);
-}
-
 /* What each place has is there twice. */
 static void
 column_line(const perf_report *report, const char *left, const char *side, const char *stats)
@@ -193,7 +186,9 @@ perf_table_side(const perf_report *report, const perf_row *row, int place)
 {
     const perf_side *side = &row->side[place];
     const perf_stats *s = &side->stats;
-    char time[8], algbw[7], busbw[7], first[8], median[8], p99[8], least[8], most[8], low[8] = "N/A", high[8] = "N/A";
+    const double stats[] = {side->first, s->median, s->p99, s->min, s->max, s->low, s->high};
+    int known = side->absent ? 0 : perf_stats_has_interval(s) ? 7 : 5; /* of them */
+    char time[8], algbw[7], busbw[7], text[8];
     if (side->absent) {
         printf("  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A");
     } else {
@@ -204,15 +199,8 @@ perf_table_side(const perf_report *report, const perf_row *row, int place)
         else
             printf("    N/A");
     }
-    if (perf_stats_has_interval(s)) {
-        fit(low, 7, s->low * 1e6);
-        fit(high, 7, s->high * 1e6);
-    }
-    if (report->options->stats && side->absent)
-        stats_columns("N/A", "N/A", "N/A", "N/A", "N/A", "N/A", "N/A");
-    else if (report->options->stats)
-        stats_columns(fit(first, 7, side->first * 1e6), fit(median, 7, s->median * 1e6), fit(p99, 7, s->p99 * 1e6),
-                      fit(least, 7, s->min * 1e6), fit(most, 7, s->max * 1e6), low, high);
+    for (int i = 0; i < 7 && report->options->stats; i++)
+        printf("  %7s", i < known ? fit(text, 7, stats[i] * 1e6) : "N/A");
     fflush(stdout);
 }
 

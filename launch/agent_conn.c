@@ -35,17 +35,6 @@ close_end(int *fd, hp_watch **watch)
 
 /* --- standard error --- */
 
-static void
-keep_stderr(hp_agent_conn *c)
-{
-    size_t size = hp_buffer_size(&c->err);
-    if (size > STDERR_MAX)
-        hp_buffer_drop(&c->err, size - STDERR_MAX);
-    free(c->stderr_text);
-    size = hp_buffer_size(&c->err);
-    c->stderr_text = hp_xcheck(size ? strndup((const char *)hp_buffer_first(&c->err), size) : strdup(""));
-}
-
 static int
 read_err(hp_agent_conn *c)
 {
@@ -54,7 +43,8 @@ read_err(hp_agent_conn *c)
     ssize_t n = read(c->err_fd, hp_xbuffer_room(&c->err, STDERR_MAX), STDERR_MAX);
     if (n > 0) {
         hp_buffer_grown(&c->err, (size_t)n);
-        keep_stderr(c);
+        size_t size = hp_buffer_size(&c->err);
+        hp_buffer_drop(&c->err, size > STDERR_MAX ? size - STDERR_MAX : 0);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
         close_end(&c->err_fd, &c->err_watch);
     }
@@ -69,13 +59,6 @@ err_readable(void *arg, int ready)
 }
 
 /* --- greeting and messages --- */
-
-static void
-keep_banner(hp_agent_conn *c, const char *noise, size_t n)
-{
-    free(c->banner);
-    c->banner = hp_xstrndup(n ? noise : "", n);
-}
 
 /*
  * Takes "8 0.1.0 192.0.2.7": the version of the messages, which must be ours, that of hoop, and our address as the remote
@@ -112,13 +95,12 @@ find_greeting(hp_agent_conn *c)
             break;
         if (!take_greeting(c, line, (size_t)(newline - line)))
             continue;
-        keep_banner(c, first, (size_t)(at - first));
+        hp_xbuffer_add(&c->banner, first, (size_t)(at - first));
         hp_buffer_drop(&c->in, (size_t)(newline + 1 - first));
         return 1;
     }
     if (end - first > BANNER_MAX)
         hp_buffer_drop(&c->in, (size_t)(end - first) - BANNER_MAX);
-    keep_banner(c, (const char *)hp_buffer_first(&c->in), hp_buffer_size(&c->in));
     return 0;
 }
 
@@ -165,7 +147,8 @@ program_missing(const hp_agent_conn *c)
         return 0;
     if (WEXITSTATUS(c->wait_status) == 126 || WEXITSTATUS(c->wait_status) == 127)
         return 1;
-    return path && WEXITSTATUS(c->wait_status) != 0 && strstr(c->stderr_text, path);
+    size_t n = hp_buffer_size(&c->err);
+    return path && n > 0 && WEXITSTATUS(c->wait_status) != 0 && memmem(hp_buffer_first(&c->err), n, path, strlen(path));
 }
 
 static void
@@ -183,8 +166,6 @@ check_over(hp_agent_conn *c)
         hp_agent_conn_hang_up(c);
         hp_buffer_free(&c->in);
         hp_buffer_free(&c->err);
-        keep_stderr(c);
-        keep_banner(c, "", 0);
         c->argv = c->call.other;
         if (start(c, &step) == 0)
             return;
@@ -286,8 +267,6 @@ hp_agent_conn_new(hp_loop *loop, const hp_agent_call *call, hoop_error *error)
     hp_spawn_step step;
     *c = (hp_agent_conn){.loop = loop, .call = *call, .argv = call->argv};
     c->in_fd = c->out_fd = c->err_fd = -1;
-    c->stderr_text = hp_xstrdup("");
-    c->banner = hp_xstrdup("");
     c->timer = hp_xcheck(hp_timer_new(loop, reaped_long_ago, c));
     if (start(c, &step) == 0)
         return c;
@@ -310,9 +289,8 @@ hp_agent_conn_free(hp_agent_conn *c)
     hp_timer_free(c->timer);
     hp_buffer_free(&c->in);
     hp_buffer_free(&c->err);
+    hp_buffer_free(&c->banner);
     free(c->command);
-    free(c->banner);
-    free(c->stderr_text);
     free(c);
 }
 
@@ -379,12 +357,11 @@ by_hand(const hp_agent_conn *c)
     return line;
 }
 
-/* What the host has said. */
-static void
-quote(const hp_agent_conn *c, hp_output *output)
+void
+hp_agent_conn_quote(const hp_agent_conn *c, hp_output *output)
 {
-    hp_diag_quote(output, c->call.host, c->banner);
-    hp_diag_quote(output, c->call.host, c->stderr_text);
+    hp_diag_quote(output, c->call.host, c->greeted || c->protocol_error[0] ? &c->banner : &c->in);
+    hp_diag_quote(output, c->call.host, &c->err);
 }
 
 void
@@ -406,7 +383,7 @@ hp_agent_conn_report_end(const hp_agent_conn *c, hp_output *output, int running,
     else
         hp_diag(output, "cannot start on %s: `%s` %s; to find the cause, run `%s` yourself", host, c->command, how,
                 hand);
-    quote(c, output);
+    hp_agent_conn_quote(c, output);
     free(hand);
 }
 
@@ -416,6 +393,6 @@ hp_agent_conn_report_silence(const hp_agent_conn *c, hp_output *output, double s
     char *hand = by_hand(c);
     hp_diag(output, "%s has not answered within %g s: `%s`; to find the cause, run `%s` yourself", c->call.host,
             seconds, c->command, hand);
-    quote(c, output);
+    hp_agent_conn_quote(c, output);
     free(hand);
 }

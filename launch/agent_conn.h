@@ -39,13 +39,13 @@ typedef enum hp_agent_conn_news {
 /* For others to read: state to lacks_agent. */
 struct hp_agent_conn {
     hp_agent_conn_state state;
-    char *command;              /* as one line */
-    char *banner, *stderr_text; /* the output before the greeting; the end of its standard error */
-    char seen_from[64];         /* this machine's address as the host sees it; "": unknown */
-    int wait_status;            /* once it is over */
-    char protocol_error[256];   /* why its messages were refused; "": they were not */
-    int lacks_agent;            /* it is over because the host has no hoop-launch */
-    hp_write_queue out;         /* add messages to its buffer, then hp_agent_conn_push */
+    char *command;            /* as one line */
+    hp_buffer banner, err;    /* the output before the greeting, once that has come; the end of its standard error */
+    char seen_from[64];       /* this machine's address as the host sees it; "": unknown */
+    int wait_status;          /* once it is over */
+    char protocol_error[256]; /* why its messages were refused; "": they were not */
+    int lacks_agent;          /* it is over because the host has no hoop-launch */
+    hp_write_queue out;       /* add messages to its buffer, then hp_agent_conn_push */
     hp_loop *loop;
     hp_agent_call call;
     char *const *argv; /* what runs: the call's command, or the other one */
@@ -56,7 +56,7 @@ struct hp_agent_conn {
     int in_fd, out_fd, err_fd; /* of the agent; -1: hung up, or at their end */
     hp_watch *out_watch, *err_watch;
     hp_timer *timer;
-    hp_buffer in, err; /* err: of its standard error, the end */
+    hp_buffer in;
 };
 
 /* HOOP_ERR_SYSTEM: the command could not be run. */
@@ -76,6 +76,9 @@ void hp_agent_conn_free(hp_agent_conn *conn);
  * stopped.
  */
 void hp_agent_conn_report_end(const hp_agent_conn *conn, hp_output *output, int running, int go_on);
+
+/* Tells the user what the host has said. */
+void hp_agent_conn_quote(const hp_agent_conn *conn, hp_output *output);
 
 /* Tells the user of an agent that has not answered for so long. */
 void hp_agent_conn_report_silence(const hp_agent_conn *conn, hp_output *output, double seconds);

@@ -11,7 +11,6 @@
  */
 #include "launch/output.h"
 
-#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -391,16 +390,18 @@ hp_diag(hp_output *output, const char *format, ...)
 }
 
 void
-hp_diag_quote(hp_output *output, const char *host, const char *text)
+hp_diag_quote(hp_output *output, const char *host, const hp_buffer *text)
 {
-    while (*text != '\0') {
-        size_t n = strcspn(text, "\r\n");
-        char *line = hp_xasprintf("%s| %.*s", host, (int)n, text);
+    const char *at = (const char *)hp_buffer_first(text);
+    for (size_t left = hp_buffer_size(text), n; left > 0; left -= n, at += n) {
+        for (n = 0; n < left && at[n] != '\r' && at[n] != '\n';)
+            n++;
+        char *line = hp_xasprintf("%s| %.*s", host, (int)n, at);
         hp_text_tame(line, strlen(line), '\t');
         if (n > 0)
             hp_output_say(output, line);
         free(line);
-        text += n + strspn(text + n, "\r\n");
+        n += n < left;
     }
 }
 

@@ -7,6 +7,7 @@
 #ifndef HP_LAUNCH_OUTPUT_H
 #define HP_LAUNCH_OUTPUT_H
 
+#include "base/buffer.h"
 #include "hoop.h"
 #include "net/loop.h"
 
@@ -38,6 +39,6 @@ void hp_output_free(hp_output *output);            /* throws away the backlog */
 void hp_diag(hp_output *output, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Text that a host has sent, as "HOST| ..." a line each. */
-void hp_diag_quote(hp_output *output, const char *host, const char *text);
+void hp_diag_quote(hp_output *output, const char *host, const hp_buffer *text);
 
 #endif

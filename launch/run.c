@@ -343,8 +343,7 @@ agent_greeted(hp_run *run, const hp_host *host)
     hp_hosts *hosts = &run->hosts;
     if (run->options->verbose) {
         hp_diag(run->output, "%s has answered", host->name);
-        hp_diag_quote(run->output, host->name, host->conn->banner);
-        hp_diag_quote(run->output, host->name, host->conn->stderr_text);
+        hp_agent_conn_quote(host->conn, run->output);
     }
     if (run->phase != STARTING) {
         hp_agent_conn_hang_up(host->conn);

@@ -23,30 +23,26 @@
 
 /* --- a process --- */
 
-enum { FIELDS_TO_START = 19 }; /* of /proc/PID/stat, from the state to the time of the start */
-
-/* /proc/PID/stat: "PID (NAME) STATE PARENT ..."; NAME may have any bytes, so the last ')' counts. 0: gone or a zombie. */
-static int
-read_stat(uint32_t pid, char *state, uint64_t *started)
+/* /proc/PID/stat: "PID (NAME) STATE PARENT ...", the start as the 22nd; NAME may have any bytes, so the last ')' counts. */
+int
+hp_flight_find_process(uint32_t pid, hp_flight_process *process)
 {
-    char path[64], text[1024];
+    char path[64], text[1024], state;
+    unsigned long long started = 0;
     snprintf(path, sizeof(path), "/proc/%u/stat", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
     if (fd >= 0)
         close(fd);
-    if (n <= 0)
-        return 0;
-    text[n] = '\0';
+    text[n > 0 ? n : 0] = '\0';
     const char *at = strrchr(text, ')');
-    if (!at || strlen(at) < 3)
+    *process = (hp_flight_process){0};
+    if (!at || sscanf(at, ") %c %u %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &state,
+                      &process->parent, &started) < 2)
         return 0;
-    *state = at[2];
-    at += 2;
-    for (int i = 0; at && i < FIELDS_TO_START; i++)
-        at = strchr(at + 1, ' ');
-    *started = at ? strtoull(at, NULL, 10) : 0;
-    return *state != 'Z' && *state != 'X';
+    process->started = started;
+    process->stopped = state == 'T' || state == 't';
+    return state != 'Z' && state != 'X';
 }
 
 static uint64_t
@@ -60,48 +56,24 @@ void
 hp_flight_sign(hp_flight_head *head)
 {
     struct timespec date;
-    char state;
+    hp_flight_process own;
     head->pid = (uint32_t)getpid();
     head->pid_space = pid_space();
-    if (!read_stat(head->pid, &state, &head->started))
-        head->started = 0;
+    head->started = hp_flight_find_process(head->pid, &own) ? own.started : 0;
     clock_gettime(CLOCK_REALTIME, &date);
     head->realtime = (uint64_t)date.tv_sec * HP_SEC + (uint64_t)date.tv_nsec;
     head->monotonic = hp_now();
 }
 
-int
-hp_flight_exists(uint32_t pid)
-{
-    uint64_t started;
-    char state;
-    return read_stat(pid, &state, &started);
-}
-
-static int
-is_stopped(char state)
-{
-    return state == 'T' || state == 't';
-}
-
-int
-hp_flight_is_stopped(uint32_t pid)
-{
-    uint64_t started;
-    char state;
-    return read_stat(pid, &state, &started) && is_stopped(state);
-}
-
 hp_flight_state
 hp_flight_look(const hp_flight_head *head)
 {
-    uint64_t started;
-    char state;
+    hp_flight_process process;
     if (!head->started || !head->pid_space || head->pid_space != pid_space())
         return HP_FLIGHT_UNKNOWN;
-    if (!read_stat(head->pid, &state, &started) || started != head->started)
+    if (!hp_flight_find_process(head->pid, &process) || process.started != head->started)
         return HP_FLIGHT_ENDED;
-    return is_stopped(state) ? HP_FLIGHT_STOPPED : HP_FLIGHT_RUNS;
+    return process.stopped ? HP_FLIGHT_STOPPED : HP_FLIGHT_RUNS;
 }
 
 static const char ending[] = ".flight";
@@ -141,12 +113,11 @@ grow(hp_flight_collection *all)
 }
 
 hoop_result
-hp_flight_add(hp_flight_collection *all, const uint8_t *bytes, const uint8_t *later, size_t n, hp_flight_state state,
-              uint64_t looked, hoop_error *error)
+hp_flight_add(hp_flight_collection *all, const hp_flight_reading *r, hoop_error *error)
 {
     hp_flight *flight = hp_alloc(1, sizeof(*flight));
-    hoop_result result = flight ? hp_flight_get(flight, bytes, later, n, error) : no_memory(error);
-    size_t kept = result == HOOP_SUCCESS ? used(bytes, n) : 0;
+    hoop_result result = flight ? hp_flight_get(flight, r->bytes, r->later, r->n, error) : no_memory(error);
+    size_t kept = result == HOOP_SUCCESS ? used(r->bytes, r->n) : 0;
     uint8_t *copy = kept ? hp_alloc(1, kept) : NULL;
     if (result == HOOP_SUCCESS && (!copy || !grow(all)))
         result = no_memory(error);
@@ -155,9 +126,9 @@ hp_flight_add(hp_flight_collection *all, const uint8_t *bytes, const uint8_t *la
         free(flight);
         return result;
     }
-    memcpy(copy, bytes, kept);
+    memcpy(copy, r->bytes, kept);
     all->entry[all->count++] =
-        (hp_flight_entry){.flight = flight, .state = state, .looked = looked, .bytes = copy, .n = kept};
+        (hp_flight_entry){.flight = flight, .state = r->state, .looked = r->looked, .bytes = copy, .n = kept};
     return HOOP_SUCCESS;
 }
 
@@ -201,7 +172,8 @@ add_open(hp_flight_collection *all, int fd, const char *job, uint8_t *bytes, hoo
         if (result != HOOP_SUCCESS || first.torn == 0)
             break;
     }
-    return hp_flight_add(all, bytes, later, (size_t)n, state, date_of_reading(&first.head, state), error);
+    const hp_flight_reading reading = {bytes, later, (size_t)n, state, date_of_reading(&first.head, state)};
+    return hp_flight_add(all, &reading, error);
 }
 
 static hoop_result

@@ -22,11 +22,14 @@ typedef enum hp_flight_state {
 /* Sets pid, started, pid_space and both clocks of this process. */
 void hp_flight_sign(hp_flight_head *head);
 
-/* Whether there is a process of this number that has not ended. */
-int hp_flight_exists(uint32_t pid);
+typedef struct hp_flight_process {
+    uint32_t parent;
+    int stopped;      /* by a signal, or by a debugger */
+    uint64_t started; /* in ticks since the machine was; 0: unknown */
+} hp_flight_process;
 
-/* Whether that process is stopped, by a signal or by a debugger. */
-int hp_flight_is_stopped(uint32_t pid);
+/* Reads it from /proc. 0: there is none of this number, or it has ended. */
+int hp_flight_find_process(uint32_t pid, hp_flight_process *process);
 
 /* What has become of the process that signed. A process of the same pid that was started later is another one. */
 hp_flight_state hp_flight_look(const hp_flight_head *head);
@@ -50,14 +53,21 @@ typedef struct hp_flight_collection {
 
 int hp_flight_is_recorder(const char *name); /* it ends in ".flight" */
 
+/* Of a recorder. `later`: see hp_flight_get. */
+typedef struct hp_flight_reading {
+    const uint8_t *bytes, *later;
+    size_t n;
+    hp_flight_state state;
+    uint64_t looked;
+} hp_flight_reading;
+
 /*
- * Adds n bytes of a recorder, or a file, or all recorders of a folder. `job`, if not NULL: only
+ * Adds a reading of a recorder, or a file, or all recorders of a folder. `job`, if not NULL: only
  * those of this job; others are left out in silence. A file of a folder that is no recorder, or vanishes, is left out:
  * a process may just be making or removing it. HOOP_ERR_CORRUPT, HOOP_ERR_UNSUPPORTED, HOOP_ERR_SYSTEM or
  * HOOP_ERR_NO_MEMORY with the error filled; what was added before stays.
  */
-hoop_result hp_flight_add(hp_flight_collection *all, const uint8_t *bytes, const uint8_t *later, size_t n,
-                          hp_flight_state state, uint64_t looked, hoop_error *error);
+hoop_result hp_flight_add(hp_flight_collection *all, const hp_flight_reading *reading, hoop_error *error);
 hoop_result hp_flight_add_file(hp_flight_collection *all, const char *path, const char *job, hoop_error *error);
 hoop_result hp_flight_add_folder(hp_flight_collection *all, const char *path, const char *job, hoop_error *error);
 

@@ -333,7 +333,8 @@ add_packed(hp_flight_collection *all, const char *text, size_t n, uint8_t *bytes
     ptrdiff_t size = hp_base64_get(bytes, HP_FLIGHT_BYTES, rest, (size_t)(text + n - rest));
     if (size < 0)
         return corrupt(error);
-    return hp_flight_add(all, bytes, NULL, (size_t)size, (hp_flight_state)state, looked, error);
+    const hp_flight_reading reading = {bytes, NULL, (size_t)size, (hp_flight_state)state, looked};
+    return hp_flight_add(all, &reading, error);
 }
 
 static hoop_result

@@ -78,6 +78,7 @@ static void
 look_at_recorder(sweep *s, const char *file)
 {
     hp_flight_head head;
+    hp_flight_process process;
     if (!hp_flight_is_recorder(file))
         return;
     hoop_result result = read_head(s->folder, file, &head);
@@ -89,7 +90,7 @@ look_at_recorder(sweep *s, const char *file)
         s->out_of_memory |= hp_buffer_add(&s->left, &one, sizeof(one)) != 0;
     } else if (state != HP_FLIGHT_UNKNOWN)
         note_job(s, head.job);
-    else if (result == HOOP_ERR_CORRUPT && !hp_flight_exists((uint32_t)strtoul(file, NULL, 10)))
+    else if (result == HOOP_ERR_CORRUPT && !hp_flight_find_process((uint32_t)strtoul(file, NULL, 10), &process))
         unlinkat(s->folder, file, 0);
 }
 
@@ -108,11 +109,12 @@ look_at_agent(sweep *s, const char *file)
     size_t n = strlen(file), end = sizeof(agent) - 1;
     unsigned long pid = strtoul(file, &at, 10);
     hp_flight_head head;
+    hp_flight_process process;
     if (!pid || *at != '-' || n < end || strcmp(file + n - end, agent) != 0)
         return;
     snprintf(job, sizeof(job), "%.*s", (int)(file + n - end - at - 1), at + 1);
     int known = read_head(s->folder, file, &head) == HOOP_SUCCESS;
-    if (known ? hp_flight_look(&head) == HP_FLIGHT_ENDED : !hp_flight_exists((uint32_t)pid))
+    if (known ? hp_flight_look(&head) == HP_FLIGHT_ENDED : !hp_flight_find_process((uint32_t)pid, &process))
         unlinkat(s->folder, file, 0);
     else
         note_job(s, job);

@@ -71,8 +71,8 @@ static int
 take_message(hp_host *host, const hp_agent_msg *msg, hp_host_event *e)
 {
     hp_hosts *all = host->all;
+    hp_flight_reading reading;
     uint64_t sent;
-    uint32_t state;
     hoop_error error;
     host->heard = hp_loop_now(all->loop);
     if (!host->has_spec && msg->type != HP_MSG_FAIL)
@@ -93,10 +93,11 @@ take_message(hp_host *host, const hp_agent_msg *msg, hp_host_event *e)
     case HP_MSG_FLIGHT: /* bytes that are no recorder are dropped, and what are too many */
         if (all->recorders.count >= RECORDERS_A_RANK * (size_t)all->places.size)
             return 0;
-        state = hp_get32(msg->payload);
-        hp_flight_add(&all->recorders, msg->payload + 12, NULL, msg->size - 12,
-                      state <= HP_FLIGHT_MOVES ? (hp_flight_state)state : HP_FLIGHT_UNKNOWN, hp_get64(msg->payload + 4),
-                      &error);
+        reading = (hp_flight_reading){
+            .bytes = msg->payload + 12, .n = msg->size - 12, .looked = hp_get64(msg->payload + 4)};
+        if (hp_get32(msg->payload) <= HP_FLIGHT_MOVES)
+            reading.state = (hp_flight_state)hp_get32(msg->payload);
+        hp_flight_add(&all->recorders, &reading, &error);
         return 0;
     case HP_MSG_LOOKED: host->asked = 0; return 0;
     case HP_MSG_PONG:

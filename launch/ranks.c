@@ -150,7 +150,8 @@ hp_ranks_look(hp_ranks *ranks)
     uint64_t now = hp_loop_now(ranks->loop);
     for (int i = 0; i < ranks->count; i++) {
         local_rank *r = &ranks->rank[i];
-        int stopped = r->pid > 0 && hp_flight_is_stopped((uint32_t)r->pid);
+        hp_flight_process process;
+        int stopped = r->pid > 0 && hp_flight_find_process((uint32_t)r->pid, &process) && process.stopped;
         if (r->pid <= 0 || (r->told && r->stopped == stopped && now < r->told + REPEAT))
             continue;
         r->told = now;

@@ -10,9 +10,9 @@
 #include "launch/spawn.h"
 
 #include "base/limits.h"
+#include "flight/collection.h"
 #include "launch/xalloc.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -402,42 +402,17 @@ typedef struct table {
     size_t count, room;
 } table;
 
-/*
- * /proc/PID/stat: "PID (NAME) STATE PARENT ..."; NAME may have any bytes, so the last ')' counts. 0: gone or a zombie.
- */
-static int
-look(const char *pid, process *seen)
-{
-    char path[64], text[512];
-    snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    ssize_t n = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    if (n <= 0)
-        return 0;
-    text[n] = '\0';
-    const char *at = strrchr(text, ')');
-    if (!at || strlen(at) < 5 || at[2] == 'Z' || at[2] == 'X') /* ") S 123 ...": state, parent */
-        return 0;
-    *seen = (process){.pid = (pid_t)strtol(pid, NULL, 10),
-                      .parent = (pid_t)strtol(at + 4, NULL, 10),
-                      .stopped = at[2] == 'T' || at[2] == 't'};
-    return 1;
-}
-
 static void
 read_table(table *all)
 {
     DIR *proc = opendir("/proc");
-    struct dirent *entry;
-    process seen;
-    while (proc && (entry = readdir(proc))) {
-        if (!isdigit((unsigned char)entry->d_name[0]) || !look(entry->d_name, &seen))
+    hp_flight_process seen;
+    for (struct dirent *entry; proc && (entry = readdir(proc));) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (pid <= 0 || !hp_flight_find_process((uint32_t)pid, &seen))
             continue;
         all->list = hp_xgrow(all->list, &all->room, all->count + 1, sizeof(*all->list));
-        all->list[all->count++] = seen;
+        all->list[all->count++] = (process){.pid = pid, .parent = (pid_t)seen.parent, .stopped = seen.stopped};
     }
     if (proc)
         closedir(proc);

@@ -47,7 +47,8 @@ test_archive(void)
         hp_flight_put(file, &(hp_flight_record){
                                 .number = i, .sequence = i, .call = {.kind = HP_BARRIER, .root = -1}, .left = i < 3});
     for (int i = 0; i < 2; i++)
-        if (hp_flight_add(&all, (uint8_t *)file, NULL, sizeof(file), HP_FLIGHT_STOPPED, 123, &error) != HOOP_SUCCESS)
+        if (hp_flight_add(&all, &(hp_flight_reading){(uint8_t *)file, NULL, sizeof(file), HP_FLIGHT_STOPPED, 123},
+                          &error) != HOOP_SUCCESS)
             bail("%s", error.text);
     is_uint(HP_FLIGHT_HEAD_BYTES + 3 * HP_FLIGHT_RECORD_BYTES, all.entry[0].n,
             "only the records that were used are kept");

@@ -93,8 +93,8 @@ take_message(hp_host *host, const hp_agent_msg *msg, hp_host_event *e)
     case HP_MSG_FLIGHT: /* bytes that are no recorder are dropped, and what are too many */
         if (all->recorders.count >= RECORDERS_A_RANK * (size_t)all->places.size)
             return 0;
-        reading = (hp_flight_reading){
-            .bytes = msg->payload + 12, .n = msg->size - 12, .looked = hp_get64(msg->payload + 4)};
+        reading =
+            (hp_flight_reading){.bytes = msg->payload + 12, .n = msg->size - 12, .looked = hp_get64(msg->payload + 4)};
         if (hp_get32(msg->payload) <= HP_FLIGHT_MOVES)
             reading.state = (hp_flight_state)hp_get32(msg->payload);
         hp_flight_add(&all->recorders, &reading, &error);
@@ -158,6 +158,14 @@ tell(hp_host *host, hp_agent_msg_type type, const void *bytes, size_t n)
 {
     hp_agent_msg_put(&host->conn->out.buffer, type, bytes, n, NULL, 0);
     hp_agent_conn_push(host->conn);
+}
+
+static void
+tell_number(hp_host *host, hp_agent_msg_type type, uint32_t number)
+{
+    uint8_t value[4];
+    hp_put32(value, number);
+    tell(host, type, value, sizeof(value));
 }
 
 /* What still waits to be sent tells the agent the same. */
@@ -324,8 +332,7 @@ stop(hp_host *host, uint64_t grace_ns)
         return;
     }
     hp_agent_conn_pause(host->conn, 0);
-    hp_agent_msg_put32(&host->conn->out.buffer, HP_MSG_STOP, (uint32_t)(grace_ns / HP_MS));
-    hp_agent_conn_push(host->conn);
+    tell_number(host, HP_MSG_STOP, (uint32_t)(grace_ns / HP_MS));
 }
 
 /* --- all of them --- */
@@ -386,11 +393,8 @@ hp_hosts_of(const hp_hosts *hosts, int rank)
 void
 hp_hosts_again(hp_hosts *hosts, int rank)
 {
-    hp_host *host = hp_hosts_of(hosts, rank);
-    uint8_t value[4];
-    hp_put32(value, (uint32_t)rank);
     hosts->process[rank] = (hp_rank_process){0};
-    tell(host, HP_MSG_AGAIN, value, sizeof(value));
+    tell_number(hp_hosts_of(hosts, rank), HP_MSG_AGAIN, (uint32_t)rank);
 }
 
 hp_process
@@ -428,11 +432,9 @@ hp_hosts_stdin_end(hp_hosts *hosts)
 void
 hp_hosts_signal(hp_hosts *hosts, int number)
 {
-    uint8_t value[4];
-    hp_put32(value, (uint32_t)number);
     for (int i = 0; i < hosts->count; i++)
         if (hosts->host[i].has_spec)
-            tell(&hosts->host[i], HP_MSG_SIGNAL, value, sizeof(value));
+            tell_number(&hosts->host[i], HP_MSG_SIGNAL, (uint32_t)number);
 }
 
 void

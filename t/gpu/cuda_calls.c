@@ -143,7 +143,7 @@ repeat(cuda_rank *r, int rounds, size_t elements, void *stream)
     for (int i = 0; i < rounds && !bad; i++)
         bad = call(r, elements, stream);
     if (!bad && stream)
-        bad = hp_cuda_stream_wait(r->device, stream, &error) != HOOP_SUCCESS;
+        bad = cuda_rank_wait(r, stream);
     return bad;
 }
 
@@ -177,23 +177,17 @@ judge(const cuda_rank *r, const tally *before, size_t elements, int streamed)
 }
 
 static int
-from_call_to_call(int number, int size, void *arg)
+from_call_to_call(cuda_rank *r)
 {
     static const size_t counts[] = {1, 1000, 30000, 300000};
-    hoop_error error = {.size = sizeof(error)};
-    void *stream = NULL;
-    cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size);
-    (void)arg;
-    bad = bad || hp_cuda_stream_open(r.device, &stream, &error) != HOOP_SUCCESS;
+    int bad = cuda_rank_streams(r, 1, 0);
     for (size_t i = 0; i < 2 * sizeof(counts) / sizeof(*counts) && !bad; i++) {
-        void *where = i % 2 ? stream : NULL;
-        bad = repeat(&r, WARM_UP, counts[i / 2], where);
-        tally before = count(&r);
-        bad = bad || repeat(&r, ROUNDS, counts[i / 2], where) || judge(&r, &before, counts[i / 2], i % 2 != 0);
+        void *where = i % 2 ? r->stream[0] : NULL;
+        bad = repeat(r, WARM_UP, counts[i / 2], where);
+        tally before = count(r);
+        bad = bad || repeat(r, ROUNDS, counts[i / 2], where) || judge(r, &before, counts[i / 2], i % 2 != 0);
     }
-    hp_cuda_stream_close(r.device, stream);
-    return cuda_rank_leave(&r) || bad;
+    return bad;
 }
 
 int
@@ -209,9 +203,9 @@ main(void)
     test_loads(fake, 0);
     party_open(&p);
     for (int size = 1; size <= 4; size++)
-        cuda_rank_party(&p, size, from_call_to_call, "from call to call nothing is made, and nothing waits");
+        cuda_rank_party(&p, size, from_call_to_call, 0, "from call to call nothing is made, and nothing waits");
     setenv("HOOP_SPIN", "0", 1);
-    cuda_rank_party(&p, 3, from_call_to_call, "... also where whoever drives sleeps at once");
+    cuda_rank_party(&p, 3, from_call_to_call, 0, "... also where whoever drives sleeps at once");
     party_close(&p);
     return 0;
 }

@@ -15,55 +15,45 @@
 
 enum { COUNT = 30000 };
 
-typedef struct comm_pair {
-    cuda_rank r;
-    hoop_comm *second;
-    void *stream, *other;
-} comm_pair;
+/* When the second communicator is made, by the first one's use of the GPU; TOO_EARLY: it is also used then. */
+enum { BEFORE, LATER, MEANWHILE, TOO_EARLY };
+
+static hoop_comm *second;
 
 static int
-part(comm_pair *p)
+part(cuda_rank *r)
 {
-    return hoop_comm_split(p->r.comm, 0, p->r.rank, &p->second) != HOOP_SUCCESS ? cuda_rank_complain("split") : 0;
+    return hoop_comm_split(r->comm, 0, r->rank, &second) != HOOP_SUCCESS ? cuda_rank_complain("split") : 0;
 }
 
 static int
-begin(comm_pair *p, int number, int size)
+begin(cuda_rank *r)
 {
-    hoop_error error = {.size = sizeof(error)};
-    int32_t values[COUNT];
-    *p = (comm_pair){0};
-    int bad = cuda_rank_enter(&p->r, number, size);
-    for (int i = 0; i < COUNT; i++)
-        values[i] = number + 1;
-    arena_put(&p->r.in, values, sizeof(values));
-    bad = bad || hp_cuda_stream_open(p->r.device, &p->stream, &error) != HOOP_SUCCESS ||
-          hp_cuda_stream_open(p->r.device, &p->other, &error) != HOOP_SUCCESS;
-    if (p->r.fake)
-        p->r.fake->jealous(1);
+    int bad = cuda_rank_streams(r, 2, 0);
+    cuda_rank_fill(r, COUNT);
+    if (r->fake)
+        r->fake->jealous(1);
     return bad;
 }
 
 static int
-end(comm_pair *p)
+end(int bad)
 {
-    hp_cuda_stream_close(p->r.device, p->stream);
-    hp_cuda_stream_close(p->r.device, p->other);
-    return hoop_comm_destroy(p->second) != HOOP_SUCCESS || cuda_rank_leave(&p->r);
+    return hoop_comm_destroy(second) != HOOP_SUCCESS || bad;
 }
 
 /* Results: each call has an array of its own. */
 static char *
-place(const comm_pair *p, int which)
+place(const cuda_rank *r, int which)
 {
-    return p->r.out.memory + which * COUNT * (int)sizeof(int32_t);
+    return r->out.memory + which * COUNT * (int)sizeof(int32_t);
 }
 
 static int
-is_sum(const comm_pair *p, int which)
+is_sum(const cuda_rank *r, int which)
 {
-    int32_t values[COUNT], wanted = p->r.size * (p->r.size + 1) / 2;
-    hp_cuda_copy(p->r.device, values, place(p, which), sizeof(values), NULL);
+    int32_t values[COUNT], wanted = r->size * (r->size + 1) / 2;
+    hp_cuda_copy(r->device, values, place(r, which), sizeof(values), NULL);
     for (int i = 0; i < COUNT; i++) {
         if (values[i] != wanted) {
             party_note("result %d, element %d: %d, not %d", which, i, values[i], wanted);
@@ -74,189 +64,145 @@ is_sum(const comm_pair *p, int which)
 }
 
 static int
-first_on_stream(comm_pair *p)
+first_on_stream(cuda_rank *r)
 {
-    hoop_result result =
-        hoop_allreduce_on_stream(p->r.in.memory, place(p, 0), COUNT, HOOP_INT32, HOOP_SUM, p->r.comm, p->stream);
-    return result != HOOP_SUCCESS ? cuda_rank_complain("on_stream") : 0;
+    return cuda_rank_sum_on(r, COUNT, r->stream[0]);
+}
+
+static int
+second_blocking(cuda_rank *r)
+{
+    hoop_result result = hoop_allreduce(r->in.memory, place(r, 1), COUNT, HOOP_INT32, HOOP_SUM, second);
+    return result != HOOP_SUCCESS ? cuda_rank_complain("allreduce") : 0;
 }
 
 /* The second communicator's first uses: a blocking call, and a call on a stream of its own. */
 static int
-second_uses(comm_pair *p)
+second_uses(cuda_rank *r)
 {
-    hoop_error error = {.size = sizeof(error)};
-    if (hoop_allreduce(p->r.in.memory, place(p, 1), COUNT, HOOP_INT32, HOOP_SUM, p->second) != HOOP_SUCCESS)
-        return cuda_rank_complain("allreduce");
-    if (hoop_allreduce_on_stream(p->r.in.memory, place(p, 2), COUNT, HOOP_INT32, HOOP_SUM, p->second, p->other) !=
+    if (second_blocking(r))
+        return 1;
+    if (hoop_allreduce_on_stream(r->in.memory, place(r, 2), COUNT, HOOP_INT32, HOOP_SUM, second, r->stream[1]) !=
         HOOP_SUCCESS)
         return cuda_rank_complain("on_stream");
-    return hp_cuda_stream_wait(p->r.device, p->other, &error) != HOOP_SUCCESS;
+    return cuda_rank_wait(r, r->stream[1]);
 }
 
-/* Rank 0's stream is blocked: the others use the second communicator before they call the operation on the first. */
+/* Made while this rank's stream is blocked: its first use is refused, and starts nothing. */
 static int
-crossed(comm_pair *p)
+is_refused(cuda_rank *r)
 {
     hoop_error error = {.size = sizeof(error)};
-    int bad = p->r.rank == 0 ? first_on_stream(p) || second_uses(p) : second_uses(p) || first_on_stream(p);
-    bad = bad || hp_cuda_stream_wait(p->r.device, p->stream, &error) != HOOP_SUCCESS;
-    return bad || !is_sum(p, 0) || !is_sum(p, 1) || !is_sum(p, 2);
+    hoop_result blocking = hoop_allreduce(r->in.memory, place(r, 1), COUNT, HOOP_INT32, HOOP_SUM, second);
+    hoop_result barrier = hoop_barrier_on_stream(second, r->stream[1]);
+    hoop_comm_error(second, &error);
+    if (blocking == HOOP_ERR_INVALID_USAGE && barrier == HOOP_ERR_INVALID_USAGE && strstr(error.text, "synchronise"))
+        return 1;
+    party_note("results %d and %d: %s", (int)blocking, (int)barrier, error.text);
+    return 0;
+}
+
+/*
+ * Rank 0's stream is blocked: the others use the second communicator before they call the operation on the first.
+ * Making a communicator while a stream is blocked calls no driver; it is used after the stream went on.
+ */
+static int
+crossed(cuda_rank *r)
+{
+    int zero = r->rank == 0, bad = begin(r);
+    if (r->how == LATER)
+        bad = bad || first_on_stream(r) || cuda_rank_wait(r, r->stream[0]);
+    if (r->how >= MEANWHILE)
+        bad = bad || (zero && first_on_stream(r));
+    bad = bad || part(r) || (r->how == TOO_EARLY && zero && !is_refused(r));
+    if (r->how >= MEANWHILE)
+        bad = bad || (!zero && first_on_stream(r)) || cuda_rank_wait(r, r->stream[0]);
+    bad = bad || (zero ? first_on_stream(r) || second_uses(r) : second_uses(r) || first_on_stream(r));
+    bad = bad || cuda_rank_wait(r, r->stream[0]) || !is_sum(r, 0) || !is_sum(r, 1) || !is_sum(r, 2);
+    return end(bad);
+}
+
+/* The second communicator is prepared for the GPU that the first one has used. */
+static int
+prepared(cuda_rank *r)
+{
+    return begin(r) || part(r) || first_on_stream(r) || cuda_rank_wait(r, r->stream[0]);
 }
 
 static int
-both_before(int number, int size, void *arg)
+never_used(cuda_rank *r)
 {
-    comm_pair p;
-    int bad = begin(&p, number, size) || part(&p);
-    (void)arg;
-    bad = bad || crossed(&p);
-    return end(&p) || bad;
-}
-
-static int
-made_later(int number, int size, void *arg)
-{
-    hoop_error error = {.size = sizeof(error)};
-    comm_pair p;
-    int bad = begin(&p, number, size) || first_on_stream(&p) ||
-              hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS || part(&p);
-    (void)arg;
-    bad = bad || crossed(&p);
-    return end(&p) || bad;
-}
-
-/* Making a communicator while a stream is blocked calls no driver; it is used after the stream went on. */
-static int
-made_meanwhile(int number, int size, void *arg)
-{
-    hoop_error error = {.size = sizeof(error)};
-    comm_pair p;
-    int bad = begin(&p, number, size);
-    (void)arg;
-    bad = bad || (number == 0 && first_on_stream(&p)) || part(&p) || (number != 0 && first_on_stream(&p)) ||
-          hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
-    bad = bad || crossed(&p);
-    return end(&p) || bad;
-}
-
-/* Made while rank 0's stream is blocked, and used at once: rank 0 refuses and starts nothing; later it works. */
-static int
-used_too_early(int number, int size, void *arg)
-{
-    hoop_error error = {.size = sizeof(error)};
-    comm_pair p;
-    int bad = begin(&p, number, size);
-    (void)arg;
-    bad = bad || (number == 0 && first_on_stream(&p)) || part(&p);
-    if (number == 0 && !bad) {
-        hoop_result blocking = hoop_allreduce(p.r.in.memory, place(&p, 1), COUNT, HOOP_INT32, HOOP_SUM, p.second);
-        hoop_result barrier = hoop_barrier_on_stream(p.second, p.other);
-        hoop_comm_error(p.second, &error);
-        if (blocking != HOOP_ERR_INVALID_USAGE || barrier != HOOP_ERR_INVALID_USAGE ||
-            !strstr(error.text, "synchronise")) {
-            party_note("results %d and %d: %s", (int)blocking, (int)barrier, error.text);
-            bad = 1;
-        }
-    }
-    bad = bad || (number != 0 && first_on_stream(&p)) ||
-          hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
-    bad = bad || crossed(&p);
-    return end(&p) || bad;
-}
-
-static int
-never_used(int number, int size, void *arg)
-{
-    hoop_error error = {.size = sizeof(error)};
-    comm_pair p;
-    int bad = begin(&p, number, size) || part(&p) || first_on_stream(&p) ||
-              hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
-    (void)arg;
-    if (!bad && (!p.second->device[1] || p.second->gpu.chosen || p.second->gpu.pinned != 0)) {
+    int bad = prepared(r);
+    if (!bad && (!second->device[1] || second->gpu.chosen || second->gpu.pinned != 0)) {
         party_note("the second communicator is not prepared, or thinks that it was used");
         bad = 1;
     }
-    return end(&p) || bad;
+    return end(bad);
 }
 
-/* The second communicator is prepared for the first one's GPU, and gets arrays of another GPU. */
+/* It gets arrays of another GPU. */
 static int
-elsewhere(int number, int size, void *arg)
+elsewhere(cuda_rank *r)
 {
-    hoop_error error = {.size = sizeof(error)};
     hp_cuda_limits limits;
-    int32_t value = number + 1;
-    comm_pair p;
-    int bad = begin(&p, number, size) || part(&p) || first_on_stream(&p) ||
-              hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
-    (void)arg;
+    int32_t value = r->rank + 1;
+    int bad = prepared(r);
     hp_device *there = cuda_test_open_on(1);
     arena array = arena_new(there, ARENA_DEVICE, 4096);
     arena_put(&array, &value, sizeof(value));
-    if (!bad && hoop_allreduce(array.memory, array.memory, 1, HOOP_INT32, HOOP_SUM, p.second) != HOOP_SUCCESS)
+    if (!bad && hoop_allreduce(array.memory, array.memory, 1, HOOP_INT32, HOOP_SUM, second) != HOOP_SUCCESS)
         bad = cuda_rank_complain("allreduce on GPU 1");
     arena_get(&array, &value, sizeof(value));
-    hp_cuda_limits_of(p.second->device[1], &limits);
-    if (!bad && (limits.ordinal != 1 || value != size * (size + 1) / 2)) {
+    hp_cuda_limits_of(second->device[1], &limits);
+    if (!bad && (limits.ordinal != 1 || value != r->size * (r->size + 1) / 2)) {
         party_note("GPU %d, sum %d", limits.ordinal, value);
         bad = 1;
     }
     arena_free(&array);
     there->ops->close(there);
-    return end(&p) || bad;
+    return end(bad);
 }
 
 /* While a thread prepares another communicator, which may take long, a prepared one is used. */
 static int
-locked(int number, int size, void *arg)
+locked(cuda_rank *r)
 {
-    hoop_error error = {.size = sizeof(error)};
-    comm_pair p;
-    int bad = begin(&p, number, size) || part(&p) || first_on_stream(&p) ||
-              hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
-    (void)arg;
+    int bad = prepared(r);
     hp_registry_lock();
-    if (!bad && hoop_allreduce(p.r.in.memory, place(&p, 1), COUNT, HOOP_INT32, HOOP_SUM, p.second) != HOOP_SUCCESS)
-        bad = cuda_rank_complain("allreduce");
+    bad = bad || second_blocking(r);
     hp_registry_unlock();
-    bad = bad || !is_sum(&p, 1);
-    return end(&p) || bad;
+    return end(bad || !is_sum(r, 1));
 }
 
 /* As soon as a stream went on, its owner may do at once all that is refused while a stream is blocked. */
 static int
-counted(int number, int size, void *arg)
+counted(cuda_rank *r)
 {
     enum { ROUNDS = 500 };
-    comm_pair p;
-    int bad = begin(&p, number, size) || part(&p), standing = 0;
-    (void)arg;
+    int bad = begin(r) || part(r), standing = 0;
     for (int round = 0; round < ROUNDS && !bad; round++) {
-        bad = first_on_stream(&p) || hp_cuda_stream_wait(p.r.device, p.stream, NULL) != HOOP_SUCCESS;
+        bad = first_on_stream(r) || cuda_rank_wait(r, r->stream[0]);
         standing += hp_registry_blocked();
     }
     if (standing != 0)
         party_note("%d of %d times the stream was said to stand", standing, ROUNDS);
-    return end(&p) || bad || standing != 0;
+    return end(bad || standing != 0);
 }
 
 /* A stream goes on behind an operation that has failed, and nothing has told its owner: the ring is not shrunk then. */
 static int
-shrunk_blindly(int number, int size, void *arg)
+shrunk_blindly(cuda_rank *r)
 {
     hoop_error error = {.size = sizeof(error)}, failed = {.size = sizeof(failed)};
     hoop_comm *rest = NULL;
-    comm_pair p;
-    int bad = begin(&p, number, size);
-    (void)arg;
-    if (number == 0 && !bad) {
-        bad = first_on_stream(&p);
+    int bad = begin(r);
+    if (r->rank == 0 && !bad) {
+        bad = first_on_stream(r);
         party_mark();
-        bad = bad || hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
-        hoop_result blind = hoop_comm_shrink(p.r.comm, &rest);
+        bad = bad || cuda_rank_wait(r, r->stream[0]);
+        hoop_result blind = hoop_comm_shrink(r->comm, &rest);
         hoop_comm_error(NULL, &error);
-        hoop_comm_error(p.r.comm, &failed);
+        hoop_comm_error(r->comm, &failed);
         if (blind != HOOP_ERR_INVALID_USAGE || rest || !strstr(error.text, "stream") ||
             failed.code != HOOP_ERR_ABORTED) {
             party_note("shrink: %d, %s; then %d, %s", (int)blind, error.text, (int)failed.code, failed.text);
@@ -264,13 +210,12 @@ shrunk_blindly(int number, int size, void *arg)
         }
     } else if (!bad) {
         party_await_marks(1);
-        hoop_comm_abort(p.r.comm, "for the test");
+        hoop_comm_abort(r->comm, "for the test");
     }
-    bad = bad || hoop_comm_shrink(p.r.comm, &rest) != HOOP_SUCCESS || hoop_comm_size(rest) != size;
+    bad = bad || hoop_comm_shrink(r->comm, &rest) != HOOP_SUCCESS || hoop_comm_size(rest) != r->size;
     if (bad && !rest)
         cuda_rank_complain("shrink");
     hoop_comm_destroy(rest);
-    end(&p); /* returns the error once more */
     return bad;
 }
 
@@ -284,17 +229,17 @@ main(void)
         setenv("HOOP_FAKE_CUDA_DEVICES", "2", 1);
     party_open(&p);
     for (int size = 2; size <= 3; size++) {
-        cuda_rank_party(&p, size, both_before, "a second communicator's first use behind a stream that stands");
-        cuda_rank_party(&p, size, made_later, "... also of one made after the first has used the GPU");
-        cuda_rank_party(&p, size, made_meanwhile, "... and one may be made while a stream stands");
-        cuda_rank_party(&p, size, used_too_early, "... but not used for the first time");
+        cuda_rank_party(&p, size, crossed, BEFORE, "a second communicator's first use behind a stream that stands");
+        cuda_rank_party(&p, size, crossed, LATER, "... also of one made after the first has used the GPU");
+        cuda_rank_party(&p, size, crossed, MEANWHILE, "... and one may be made while a stream stands");
+        cuda_rank_party(&p, size, crossed, TOO_EARLY, "... but not used for the first time");
     }
-    cuda_rank_party(&p, 3, counted, "a stream that has gone on stands no more");
-    cuda_rank_party(&p, 2, shrunk_blindly, "a ring is shrunk only when a stream's failure was seen");
-    cuda_rank_party(&p, 2, never_used, "what was prepared for nothing is given back");
-    cuda_rank_party(&p, 2, locked, "what is prepared waits for nobody who prepares something else");
+    cuda_rank_party(&p, 3, counted, 0, "a stream that has gone on stands no more");
+    cuda_rank_party(&p, 2, shrunk_blindly, 0, "a ring is shrunk only when a stream's failure was seen");
+    cuda_rank_party(&p, 2, never_used, 0, "what was prepared for nothing is given back");
+    cuda_rank_party(&p, 2, locked, 0, "what is prepared waits for nobody who prepares something else");
     if (!getenv("HOOP_TEST_CUDA"))
-        cuda_rank_party(&p, 2, elsewhere, "what was prepared for another GPU gives way");
+        cuda_rank_party(&p, 2, elsewhere, 0, "what was prepared for another GPU gives way");
     else
         skip(1, "not every machine has two GPUs");
     party_close(&p);

@@ -119,65 +119,61 @@ choose(int number, int size, void *arg)
 static void
 test_choice(party *p, int number)
 {
-    int bad = party_run(p, 1, choose, &number, 30);
-    ok(bad == 0, "a communicator takes %s", choices[number].what);
-    if (bad != 0)
-        diag("%s", p->guest[0].note);
+    ok(party_run(p, 1, choose, &number, 30) == 0, "a communicator takes %s", choices[number].what);
 }
 
 /* Each rank has a GPU of its own, but the last two share one: all ranks get the right results. */
 static int
-apart(int number, int size, void *arg)
+adds(cuda_rank *r)
 {
     hp_cuda_limits limits;
-    char text[16];
-    cuda_rank r;
-    int32_t value = number + 1;
-    (void)arg;
-    snprintf(text, sizeof(text), "%d", number);
-    setenv("LOCAL_RANK", text, 1);
-    int bad = cuda_rank_enter(&r, number, size);
-    hp_cuda_limits_of(r.device, &limits);
-    arena_put(&r.in, &value, sizeof(value));
-    bad = bad || limits.ordinal != number % DEVICES;
-    if (!bad && hoop_allreduce(r.in.memory, r.out.memory, 1, HOOP_INT32, HOOP_SUM, r.comm) != HOOP_SUCCESS)
-        bad = cuda_rank_complain("allreduce");
-    arena_get(&r.out, &value, sizeof(value));
-    if (!bad && value != size * (size + 1) / 2) {
+    int32_t value;
+    hp_cuda_limits_of(r->device, &limits);
+    cuda_rank_fill(r, 1);
+    int bad = limits.ordinal != r->rank % DEVICES || cuda_rank_sum(r, 1);
+    arena_get(&r->out, &value, sizeof(value));
+    if (!bad && value != r->size * (r->size + 1) / 2) {
         party_note("%d", value);
         bad = 1;
     }
-    return cuda_rank_leave(&r) || bad;
+    return bad;
+}
+
+static int
+apart(int number, int size, void *arg)
+{
+    char text[16];
+    (void)arg;
+    snprintf(text, sizeof(text), "%d", number);
+    setenv("LOCAL_RANK", text, 1);
+    return cuda_rank_be(number, size, adds, 0);
 }
 
 /* After other arrays, one in a private context: the call refuses it and starts nothing. */
 static int
-private_context(int number, int size, void *arg)
+private_context(cuda_rank *r)
 {
     hoop_error error = {.size = sizeof(error)};
     hoop_work *work = NULL;
-    cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size);
-    (void)arg;
-    bad = bad || hoop_allreduce(r.in.memory, r.out.memory, 10, HOOP_INT32, HOOP_SUM, r.comm) != HOOP_SUCCESS;
-    r.fake->apart(1);
-    arena other = arena_new(r.device, ARENA_DEVICE, 4096);
-    r.fake->apart(0);
-    if (number == 0 &&
-        (hoop_allreduce(other.memory, r.out.memory, 10, HOOP_INT32, HOOP_SUM, r.comm) != HOOP_ERR_UNSUPPORTED ||
-         hoop_iallreduce(r.in.memory, other.memory, 10, HOOP_INT32, HOOP_SUM, r.comm, &work) != HOOP_ERR_UNSUPPORTED ||
-         hoop_broadcast_on_stream(other.memory, other.memory, 10, HOOP_INT32, 0, r.comm, NULL) !=
+    int bad = cuda_rank_sum(r, 10);
+    r->fake->apart(1);
+    arena other = arena_new(r->device, ARENA_DEVICE, 4096);
+    r->fake->apart(0);
+    if (r->rank == 0 &&
+        (hoop_allreduce(other.memory, r->out.memory, 10, HOOP_INT32, HOOP_SUM, r->comm) != HOOP_ERR_UNSUPPORTED ||
+         hoop_iallreduce(r->in.memory, other.memory, 10, HOOP_INT32, HOOP_SUM, r->comm, &work) !=
+             HOOP_ERR_UNSUPPORTED ||
+         hoop_broadcast_on_stream(other.memory, other.memory, 10, HOOP_INT32, 0, r->comm, NULL) !=
              HOOP_ERR_UNSUPPORTED)) {
         party_note("not refused");
         bad = 1;
     }
     hoop_comm_error(NULL, &error);
-    if (number == 0 && !strstr(error.text, "in a CUDA context of its own"))
+    if (r->rank == 0 && !strstr(error.text, "in a CUDA context of its own"))
         bad = cuda_rank_complain("another sentence");
-    if (!bad && hoop_allreduce(r.in.memory, r.out.memory, 10, HOOP_INT32, HOOP_SUM, r.comm) != HOOP_SUCCESS)
-        bad = cuda_rank_complain("afterwards");
+    bad = bad || cuda_rank_sum(r, 10);
     arena_free(&other);
-    return cuda_rank_leave(&r) || bad;
+    return bad;
 }
 
 int
@@ -192,8 +188,9 @@ main(void)
     party_open(&p);
     for (int i = 0; i < (int)(sizeof(choices) / sizeof(*choices)); i++)
         test_choice(&p, i);
-    cuda_rank_party(&p, 4, apart, "on GPUs of their own, by LOCAL_RANK");
-    cuda_rank_party(&p, 2, private_context, "an array of a context of its own is one call's error, and nobody else's");
+    ok(party_run(&p, 4, apart, NULL, 60) == 0, "4 ranks: on GPUs of their own, by LOCAL_RANK");
+    cuda_rank_party(&p, 2, private_context, 0,
+                    "an array of a context of its own is one call's error, and nobody else's");
     party_close(&p);
     return 0;
 }

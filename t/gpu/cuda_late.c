@@ -15,247 +15,165 @@
 
 enum { COUNT = 30000, SHORT_MS = 5000, DIES = 10 };
 
-/* A rank with a stream that a gate of the test's blocks, as a long kernel of the caller's would. */
-typedef struct late {
-    cuda_rank r;
-    void *stream;
-    hp_gate *foreign;
-} late;
+static hp_gate *foreign; /* the test's, before the caller's stream, as a long kernel of the caller's would be */
 
 static int
-hold(late *l)
+hold(cuda_rank *r)
 {
     hoop_error error = {.size = sizeof(error)};
-    return l->r.device->ops->gate_close(l->r.device, l->stream, &l->foreign, &error) != HOOP_SUCCESS;
+    return r->device->ops->gate_close(r->device, r->stream[0], &foreign, &error) != HOOP_SUCCESS;
 }
 
 static void
-let_go(late *l)
+let_go(cuda_rank *r)
 {
-    if (l->foreign)
-        l->r.device->ops->gate_open(l->foreign);
-    l->foreign = NULL;
+    if (foreign)
+        r->device->ops->gate_open(foreign);
+    foreign = NULL;
 }
 
 /* Blocks rank 0's stream, or all streams. */
 static int
-begin(late *l, int number, int size, int all)
+begin(cuda_rank *r, int all)
 {
-    hoop_error error = {.size = sizeof(error)};
-    int32_t values[COUNT];
-    *l = (late){0};
-    int bad = cuda_rank_enter(&l->r, number, size);
-    for (int i = 0; i < COUNT; i++)
-        values[i] = number + 1;
-    arena_put(&l->r.in, values, sizeof(values));
-    bad = bad || hp_cuda_stream_open(l->r.device, &l->stream, &error) != HOOP_SUCCESS;
-    if (!bad && hoop_allreduce(l->r.in.memory, l->r.out.memory, COUNT, HOOP_INT32, HOOP_SUM, l->r.comm) != HOOP_SUCCESS)
-        bad = cuda_rank_complain("allreduce");
-    return bad || ((all || number == 0) && hold(l));
-}
-
-static int
-end(late *l)
-{
-    let_go(l);
-    hp_cuda_stream_close(l->r.device, l->stream);
-    return cuda_rank_leave(&l->r);
+    cuda_rank_fill(r, COUNT);
+    return cuda_rank_streams(r, 1, 0) || cuda_rank_sum(r, COUNT) || ((all || r->rank == 0) && hold(r));
 }
 
 /* --- order --- */
 
 /* The n-th call of the row. Each of them completes on no rank before all ranks' streams have reached it. */
-static hoop_result
-call(late *l, int n, size_t count)
+static int
+call(cuda_rank *r, int n)
 {
-    void *in = l->r.in.memory, *out = l->r.out.memory;
-    return n == 0   ? hoop_barrier_on_stream(l->r.comm, l->stream)
-           : n == 1 ? hoop_allreduce_on_stream(in, out, 0, HOOP_INT32, HOOP_SUM, l->r.comm, l->stream)
-           : n == 2 ? hoop_allreduce_on_stream(in, out, count, HOOP_INT32, HOOP_SUM, l->r.comm, l->stream)
-                    : hoop_broadcast_on_stream(in, out, count, HOOP_INT32, 0, l->r.comm, l->stream);
+    void *in = r->in.memory, *out = r->out.memory;
+    if (n == 1 || n == 2)
+        return cuda_rank_sum_on(r, n == 1 ? 0 : COUNT, r->stream[0]);
+    hoop_result result = n == 0 ? hoop_barrier_on_stream(r->comm, r->stream[0])
+                                : hoop_broadcast_on_stream(in, out, COUNT, HOOP_INT32, 0, r->comm, r->stream[0]);
+    return result != HOOP_SUCCESS ? cuda_rank_complain("on_stream") : 0;
 }
 
 /* Behind the call every rank's stream copies a word; that must not happen before rank 0's stream goes on. */
 static int
-passes_early(late *l, int n)
+passes_early(cuda_rank *r, int n)
 {
-    hoop_error error = {.size = sizeof(error)};
-    arena from = arena_new(l->r.device, ARENA_DEVICE, 4096), to = arena_new(l->r.device, ARENA_SLOT, 4096);
+    arena from = arena_new(r->device, ARENA_DEVICE, 4096), to = arena_new(r->device, ARENA_SLOT, 4096);
     memset(to.memory, 7, 4096);
     arena_put(&from, to.memory, 4096);
     memset(to.memory, 0, 4096);
-    int bad = call(l, n, COUNT) != HOOP_SUCCESS && cuda_rank_complain("on_stream");
-    bad = bad || hp_cuda_stream_copy(l->r.device, l->stream, to.memory, from.memory, 4096, &error) != HOOP_SUCCESS;
+    int bad = call(r, n) || cuda_rank_copy(r, r->stream[0], to.memory, from.memory, 4096);
     usleep(300000);
     if (!bad && to.memory[4095] != 0) {
         party_note("call %d: the stream has passed", n);
         bad = 1;
     }
     party_mark();
-    if (l->foreign) /* the others have looked */
-        party_await_marks(hoop_comm_size(l->r.comm) * (n + 1));
-    let_go(l);
-    bad |= hp_cuda_stream_wait(l->r.device, l->stream, &error) != HOOP_SUCCESS || to.memory[4095] != 7;
+    if (foreign) /* the others have looked */
+        party_await_marks(r->size * (n + 1));
+    let_go(r);
+    bad |= cuda_rank_wait(r, r->stream[0]) || to.memory[4095] != 7;
     arena_free(&from);
     arena_free(&to);
     return bad;
 }
 
 static int
-in_order(int number, int size, void *arg)
+in_order(cuda_rank *r)
 {
-    late l;
-    int bad = begin(&l, number, size, 0);
-    (void)arg;
+    int bad = begin(r, 0);
     for (int n = 0; n < 4 && !bad; n++) {
-        bad = passes_early(&l, n);
+        bad = passes_early(r, n);
         /* from here on all ranks are together again */
-        if (!bad && hoop_barrier(l.r.comm) != HOOP_SUCCESS)
+        if (!bad && hoop_barrier(r->comm) != HOOP_SUCCESS)
             bad = cuda_rank_complain("barrier");
-        bad = bad || (number == 0 && n < 3 && hold(&l));
+        bad = bad || (r->rank == 0 && n < 3 && hold(r));
     }
-    return end(&l) || bad;
+    let_go(r);
+    return bad;
 }
 
 /* --- the end while a stream is held --- */
 
-/* Waits for the communicator to fail, a second from `start`, or what that may take beside other tests. */
+/* how: the rank that aborts: 0, whose stream is blocked, or another; plus DIES: the rank that dies instead. */
 static int
-fails_soon(late *l, double start, int who)
+given_up(cuda_rank *r)
 {
-    hoop_error error = {.size = sizeof(error)};
-    while (hoop_comm_error(l->r.comm, &error) == HOOP_SUCCESS && error.code == HOOP_SUCCESS &&
-           party_clock() < start + 1 + tap_room())
-        usleep(1000);
-    if (error.code != HOOP_SUCCESS && error.rank == who)
-        return 1;
-    party_note("after %.3f s error %d of rank %d: %s", party_clock() - start, (int)error.code, error.rank, error.text);
-    return 0;
-}
-
-/* *arg: the rank that aborts: 0, whose stream is blocked, or another; plus DIES: the rank that dies instead. */
-static int
-given_up(int number, int size, void *arg)
-{
-    int who = *(int *)arg % DIES, dies = *(int *)arg >= DIES;
-    hoop_error error = {.size = sizeof(error)};
-    late l;
-    int bad = begin(&l, number, size, 0);
-    for (int n = 0; n < 3 && !bad; n++)
-        bad = call(&l, 2 - n, COUNT) != HOOP_SUCCESS && cuda_rank_complain("on_stream");
+    int who = r->how % DIES, bad = begin(r, 0);
+    for (int n = 2; n >= 0 && !bad; n--)
+        bad = call(r, n);
     usleep(200000);
     double start = party_clock();
-    if (number == who && dies)
+    if (r->rank == who && r->how >= DIES)
         raise(SIGKILL);
-    if (number == who && hoop_comm_abort(l.r.comm, "enough") != HOOP_SUCCESS)
+    if (r->rank == who && hoop_comm_abort(r->comm, "enough") != HOOP_SUCCESS)
         bad = cuda_rank_complain("abort");
-    bad = bad || !fails_soon(&l, start, who);
-    hoop_comm_destroy(l.r.comm);
-    l.r.comm = NULL;
-    double lasted = party_clock() - start;
-    if (!bad && lasted > 1.5 + tap_room()) {
-        party_note("the end took %.3f s", lasted);
+    hoop_error error = cuda_rank_failure(r);
+    if (error.code == HOOP_SUCCESS || error.rank != who) {
+        party_note("error %d of rank %d: %s", (int)error.code, error.rank, error.text);
         bad = 1;
     }
-    if (l.foreign)
+    bad = bad || cuda_rank_took_longer(start, 1, "the error");
+    hoop_comm_destroy(r->comm);
+    r->comm = NULL;
+    bad = bad || cuda_rank_took_longer(start, 1.5, "the end");
+    if (foreign)
         usleep(100000); /* the stream was blocked to the end and longer */
-    let_go(&l);
-    bad |= hp_cuda_stream_wait(l.r.device, l.stream, &error) != HOOP_SUCCESS;
-    if (bad && error.code != HOOP_SUCCESS)
-        party_note("the stream: %s", error.text);
-    hp_cuda_stream_close(l.r.device, l.stream);
-    arena_free(&l.r.in);
-    arena_free(&l.r.out);
-    l.r.device->ops->close(l.r.device);
-    free(l.r.data);
-    free(l.r.to);
-    free(l.r.seen);
-    return bad;
+    let_go(r);
+    return cuda_rank_wait(r, r->stream[0]) || bad;
 }
 
 /* --- time --- */
 
 /* All streams are busy for much longer than the time limit before they reach the call. */
 static int
-patient(int number, int size, void *arg)
+patient(cuda_rank *r)
 {
     hoop_error error = {.size = sizeof(error)};
-    late l;
-    int bad = begin(&l, number, size, 1);
-    (void)arg;
-    bad = bad || (call(&l, 2, COUNT) != HOOP_SUCCESS && cuda_rank_complain("on_stream"));
-    bad = bad || (call(&l, 0, 0) != HOOP_SUCCESS && cuda_rank_complain("on_stream"));
+    hoop_stats stats = {.size = sizeof(stats)};
+    int bad = begin(r, 1) || call(r, 2) || call(r, 0);
     usleep((SHORT_MS + 1500) * 1000);
-    let_go(&l);
-    bad = bad || hp_cuda_stream_wait(l.r.device, l.stream, &error) != HOOP_SUCCESS;
-    hoop_comm_error(l.r.comm, &error);
+    let_go(r);
+    bad = bad || cuda_rank_wait(r, r->stream[0]);
+    hoop_comm_error(r->comm, &error);
     if (error.code != HOOP_SUCCESS) {
         party_note("error %d: %s", (int)error.code, error.text);
         bad = 1;
     }
-    hoop_stats stats = {.size = sizeof(stats)};
-    if (hoop_comm_stats(l.r.comm, &stats) != HOOP_SUCCESS || stats.waited_stream_ns < SHORT_MS * UINT64_C(1000000)) {
+    if (hoop_comm_stats(r->comm, &stats) != HOOP_SUCCESS || stats.waited_stream_ns < SHORT_MS * UINT64_C(1000000)) {
         party_note("waited for the stream for %.3f s", (double)stats.waited_stream_ns / 1e9);
         bad = 1;
     }
-    return end(&l) || bad;
+    return bad;
 }
 
 /* One stream does not reach the call in time: its rank is blamed. */
 static int
-blamed(int number, int size, void *arg)
+blamed(cuda_rank *r)
 {
-    hoop_error error = {.size = sizeof(error)};
-    late l;
-    int bad = begin(&l, number, size, 0);
-    (void)arg;
-    bad = bad || (call(&l, 2, COUNT) != HOOP_SUCCESS && cuda_rank_complain("on_stream"));
-    for (tap_wait w = {0};
-         !bad && hoop_comm_error(l.r.comm, &error) == HOOP_SUCCESS && error.code == HOOP_SUCCESS && tap_waits(&w);)
-        usleep(1000);
-    if (!bad && (error.code != HOOP_ERR_TIMEOUT || error.rank != 0 ||
-                 !strstr(error.text, "and its program's stream has not reached it"))) {
-        party_note("error %d of rank %d: %s", (int)error.code, error.rank, error.text);
-        bad = 1;
-    }
-    let_go(&l);
-    hp_cuda_stream_wait(l.r.device, l.stream, &error);
-    end(&l);
+    int bad = begin(r, 0) || call(r, 2);
+    cuda_rank_failure(r);
+    bad = bad || !cuda_rank_failed_so(r, HOOP_ERR_TIMEOUT, 0, "and its program's stream has not reached it");
+    let_go(r);
+    cuda_rank_wait(r, r->stream[0]);
     return bad;
 }
 
 /* Rank 0's GPU is slow: it waits for its own reductions and copies, and says so. */
 static int
-slow_device(int number, int size, void *arg)
+slow_device(cuda_rank *r)
 {
-    cuda_rank r;
     hoop_stats stats = {.size = sizeof(stats)};
-    int bad = cuda_rank_enter(&r, number, size);
-    (void)arg;
-    if (!bad && number == 0)
-        r.fake->delay(20000);
+    int bad = cuda_rank_streams(r, 0, r->rank == 0 ? 20000 : 0);
     for (int i = 0; i < 10 && !bad; i++)
-        if (hoop_allreduce(r.in.memory, r.out.memory, COUNT, HOOP_INT32, HOOP_SUM, r.comm) != HOOP_SUCCESS)
-            bad = cuda_rank_complain("allreduce");
-    if (!bad && (hoop_comm_stats(r.comm, &stats) != HOOP_SUCCESS ||
-                 (number == 0 && stats.waited_reduction_ns < UINT64_C(1000000)))) {
+        bad = cuda_rank_sum(r, COUNT);
+    if (!bad && (hoop_comm_stats(r->comm, &stats) != HOOP_SUCCESS ||
+                 (r->rank == 0 && stats.waited_reduction_ns < UINT64_C(1000000)))) {
         party_note("waited for its GPU for %.6f s", (double)stats.waited_reduction_ns / 1e9);
         bad = 1;
     }
-    r.fake->delay(0);
-    return cuda_rank_leave(&r) || bad;
-}
-
-static void
-run(party *p, party_fn *fn, int how, const char *what)
-{
-    int bad = 0;
-    party_run(p, 3, fn, &how, 60);
-    for (int i = 0; i < 3; i++)
-        bad += p->guest[i].status != (how == DIES + i ? SIGKILL : 0);
-    ok(bad == 0, "%s", what);
-    for (int i = 0; i < 3 && bad != 0; i++)
-        diag("rank %d, status %#x: %s", i, (unsigned)p->guest[i].status, p->guest[i].note);
+    r->fake->delay(0);
+    return bad;
 }
 
 int
@@ -267,15 +185,17 @@ main(void)
     plan_lazy();
     party_open(&p);
     for (int size = 2; size <= 3; size++)
-        cuda_rank_party(&p, size, in_order, "no stream passes a call that another has not come to, a barrier's too");
-    run(&p, given_up, 0, "a rank aborts whose stream is held: all is over at once, and the stream goes on later");
-    run(&p, given_up, 1, "another rank aborts");
-    run(&p, given_up, DIES + 1, "another rank dies");
-    run(&p, slow_device, 0, "a slow GPU is what its rank has waited for");
+        cuda_rank_party(&p, size, in_order, 0, "no stream passes a call that another has not come to, a barrier's too");
+    cuda_rank_party(&p, 3, given_up, 0,
+                    "a rank aborts whose stream is held: all is over at once, and the stream goes on later");
+    cuda_rank_party(&p, 3, given_up, 1, "another rank aborts");
+    is_int(1, cuda_rank_run(&p, 3, given_up, DIES + 1), "another rank dies");
+    cuda_rank_party(&p, 3, slow_device, 0, "a slow GPU is what its rank has waited for");
     snprintf(limit, sizeof(limit), "%d", SHORT_MS);
     setenv("HOOP_OP_TIMEOUT_MS", limit, 1);
-    run(&p, patient, 0, "streams that are all busy for longer than the time limit before the call are no error");
-    run(&p, blamed, 0, "the rank whose stream alone does not come is blamed, and the reason is given");
+    cuda_rank_party(&p, 3, patient, 0,
+                    "streams that are all busy for longer than the time limit before the call are no error");
+    cuda_rank_party(&p, 3, blamed, 0, "the rank whose stream alone does not come is blamed, and the reason is given");
     party_close(&p);
     return 0;
 }

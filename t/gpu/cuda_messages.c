@@ -155,8 +155,7 @@ on_streams(cuda_rank *r, int side, size_t n, void *const stream[2])
         result = hoop_recv_on_stream(target(r, side), n, HOOP_UINT8, previous_of(r), 0, r->comm, stream[1]);
     if (result != HOOP_SUCCESS || (work && hoop_work_wait(work, -1) != HOOP_SUCCESS))
         return 1;
-    return hp_cuda_stream_wait(r->device, stream[0], &error) != HOOP_SUCCESS ||
-           hp_cuda_stream_wait(r->device, stream[1], &error) != HOOP_SUCCESS;
+    return cuda_rank_wait(r, stream[0]) || cuda_rank_wait(r, stream[1]);
 }
 
 static int
@@ -175,86 +174,71 @@ exchange(cuda_rank *r, int side, size_t n, int form, void *const stream[2])
 }
 
 static int
-all_sizes(int number, int size, void *arg)
+all_sizes(cuda_rank *r)
 {
     hoop_error error = {.size = sizeof(error)};
-    void *stream[2] = {NULL, NULL};
-    cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size);
-    (void)arg;
-    if (!bad && r.fake)
-        r.fake->delay(100);
-    for (int s = 0; s < 2 && !bad; s++)
-        bad = hp_cuda_stream_open(r.device, &stream[s], &error) != HOOP_SUCCESS;
+    int bad = cuda_rank_streams(r, 2, 100);
     for (int i = 0; i < SIZES * SIDES * 4 && !bad; i++)
-        bad = exchange(&r, i / 4 % SIDES, sizes[i / 4 / SIDES], i % 4, stream);
-    for (int s = 0; s < 2; s++)
-        hp_cuda_stream_close(r.device, stream[s]);
-    return cuda_rank_leave(&r) || bad;
+        bad = exchange(r, i / 4 % SIDES, sizes[i / 4 / SIDES], i % 4, r->stream);
+    return bad;
 }
 
 /* Elements keep their bits, whatever their type: a bool need not be 0 or 1. */
 static int
-types(int number, int size, void *arg)
+types(cuda_rank *r)
 {
     static const hoop_dtype dtypes[] = {HOOP_BOOL,    HOOP_INT8,    HOOP_FLOAT16,    HOOP_BFLOAT16,
                                         HOOP_FLOAT32, HOOP_FLOAT64, HOOP_FLOAT8E4M3, HOOP_INT64};
     static const size_t bytes[] = {1, 1, 2, 2, 4, 8, 1, 8};
     enum { COUNT = 100003 };
-    cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size);
-    (void)arg;
+    int bad = 0;
     for (int i = 0; i < 16 && !bad; i++) {
         size_t count = i % 2 ? COUNT : 1001, n = count * bytes[i / 2];
-        lay_out(&r, BOTH, 0, n, (unsigned)(i + number));
-        poison(&r, BOTH, 0, n);
-        hoop_group_start(r.comm);
-        hoop_send(r.in.memory, count, dtypes[i / 2], next_of(&r), i, r.comm);
-        hoop_recv(r.out.memory, count, dtypes[i / 2], previous_of(&r), i, r.comm);
-        bad = hoop_group_end(r.comm) != HOOP_SUCCESS
+        lay_out(r, BOTH, 0, n, (unsigned)(i + r->rank));
+        poison(r, BOTH, 0, n);
+        hoop_group_start(r->comm);
+        hoop_send(r->in.memory, count, dtypes[i / 2], next_of(r), i, r->comm);
+        hoop_recv(r->out.memory, count, dtypes[i / 2], previous_of(r), i, r->comm);
+        bad = hoop_group_end(r->comm) != HOOP_SUCCESS
                   ? cuda_rank_complain("types")
-                  : !arrived(&r, BOTH, 0, n, (unsigned)(i + previous_of(&r)), "types");
+                  : !arrived(r, BOTH, 0, n, (unsigned)(i + previous_of(r)), "types");
     }
-    return cuda_rank_leave(&r) || bad;
+    return bad;
 }
 
 /* --- many at once --- */
 
 /* Each rank sends `MANY` messages of all lengths to each rank, itself included, and receives them last one first. */
 static int
-many(int number, int size, void *arg)
+many(cuda_rank *r)
 {
     enum { MANY = 24, ROOM = 160 << 10 };
     hoop_work *works[2 * 4 * MANY];
-    cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size), n = 0;
-    (void)arg;
-    if (!bad && r.fake)
-        r.fake->delay(50);
+    int bad = cuda_rank_streams(r, 0, 50), n = 0;
     for (int turn = 0; turn < 2 && !bad; turn++) { /* 48 arrays of each kind have room at once */
         n = 0;
-        for (int i = 0; i < size * MANY / 2 && !bad; i++) {
-            int peer = i % size, tag = i / size + turn * MANY / 2;
+        for (int i = 0; i < r->size * MANY / 2 && !bad; i++) {
+            int peer = i % r->size, tag = i / r->size + turn * MANY / 2;
             size_t bytes = (size_t)tag * 6151 + (size_t)(tag % 3), at = (size_t)i * ROOM;
-            lay_out(&r, BOTH, at, bytes, (unsigned)(number * 1000 + peer * 100 + tag));
-            poison(&r, BOTH, at, bytes);
-            bad = hoop_isend(r.in.memory + at, bytes, HOOP_UINT8, peer, tag, r.comm, &works[n++]) != HOOP_SUCCESS;
+            lay_out(r, BOTH, at, bytes, (unsigned)(r->rank * 1000 + peer * 100 + tag));
+            poison(r, BOTH, at, bytes);
+            bad = hoop_isend(r->in.memory + at, bytes, HOOP_UINT8, peer, tag, r->comm, &works[n++]) != HOOP_SUCCESS;
         }
-        for (int i = size * MANY / 2; i-- > 0 && !bad;) {
-            int peer = i % size, tag = i / size + turn * MANY / 2;
+        for (int i = r->size * MANY / 2; i-- > 0 && !bad;) {
+            int peer = i % r->size, tag = i / r->size + turn * MANY / 2;
             size_t bytes = (size_t)tag * 6151 + (size_t)(tag % 3), at = (size_t)i * ROOM;
-            bad = hoop_irecv(r.out.memory + at, bytes, HOOP_UINT8, peer, tag, r.comm, &works[n++]) != HOOP_SUCCESS;
+            bad = hoop_irecv(r->out.memory + at, bytes, HOOP_UINT8, peer, tag, r->comm, &works[n++]) != HOOP_SUCCESS;
         }
         bad = bad || hoop_wait_all(works, (size_t)n) != HOOP_SUCCESS;
         if (bad)
             cuda_rank_complain("many");
-        for (int i = 0; i < size * MANY / 2 && !bad; i++) {
-            int peer = i % size, tag = i / size + turn * MANY / 2;
+        for (int i = 0; i < r->size * MANY / 2 && !bad; i++) {
+            int peer = i % r->size, tag = i / r->size + turn * MANY / 2;
             size_t bytes = (size_t)tag * 6151 + (size_t)(tag % 3), at = (size_t)i * ROOM;
-            bad = !arrived(&r, BOTH, at, bytes, (unsigned)(peer * 1000 + number * 100 + tag), "many");
+            bad = !arrived(r, BOTH, at, bytes, (unsigned)(peer * 1000 + r->rank * 100 + tag), "many");
         }
     }
-    return cuda_rank_leave(&r) || bad;
+    return bad;
 }
 
 /* --- alltoallv --- */
@@ -304,7 +288,7 @@ all_to_all(cuda_rank *r, int round, int side, int form, void *stream)
     if (result == HOOP_SUCCESS && form == 1)
         result = hoop_work_wait(work, -1);
     if (result == HOOP_SUCCESS && form == 2)
-        result = hp_cuda_stream_wait(r->device, stream, &error);
+        result = hp_cuda_stream_wait(r->device, stream, NULL);
     if (result != HOOP_SUCCESS)
         return cuda_rank_complain("alltoallv");
     for (int peer = 0; peer < r->size; peer++)
@@ -315,19 +299,13 @@ all_to_all(cuda_rank *r, int round, int side, int form, void *stream)
 }
 
 static int
-all_alltoallv(int number, int size, void *arg)
+all_alltoallv(cuda_rank *r)
 {
     hoop_error error = {.size = sizeof(error)};
-    void *stream = NULL;
-    cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size) || hp_cuda_stream_open(r.device, &stream, &error) != HOOP_SUCCESS;
-    (void)arg;
-    if (!bad && r.fake)
-        r.fake->delay(100);
+    int bad = cuda_rank_streams(r, 1, 100);
     for (int i = 0; i < 5 * SIDES * 3 && !bad; i++)
-        bad = all_to_all(&r, i / 3 / SIDES, i / 3 % SIDES, i % 3, stream);
-    hp_cuda_stream_close(r.device, stream);
-    return cuda_rank_leave(&r) || bad;
+        bad = all_to_all(r, i / 3 / SIDES, i / 3 % SIDES, i % 3, r->stream[0]);
+    return bad;
 }
 
 /* --- streams --- */
@@ -338,43 +316,34 @@ all_alltoallv(int number, int size, void *arg)
  * would wait for ever, and so would messages held up by others of other tags.
  */
 static int
-crossed(int number, int size, void *arg)
+crossed(cuda_rank *r)
 {
     enum { HELD = 7, LONG = 200003, PLACE = 256 << 10 };
     hoop_error error = {.size = sizeof(error)};
-    void *stream[2] = {NULL, NULL};
     hoop_work *works[HELD];
-    cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size), next = (number + 1) % size, previous = (number + size - 1) % size;
-    (void)arg;
-    if (!bad && r.fake)
-        r.fake->delay(200);
-    for (int s = 0; s < 2 && !bad; s++)
-        bad = hp_cuda_stream_open(r.device, &stream[s], &error) != HOOP_SUCCESS;
+    int bad = cuda_rank_streams(r, 2, 200), next = next_of(r), previous = previous_of(r);
     for (int i = 0; i <= HELD && !bad; i++) {
-        lay_out(&r, BOTH, (size_t)i * PLACE, LONG, (unsigned)(100 * number + i));
-        poison(&r, BOTH, (size_t)i * PLACE, LONG);
+        lay_out(r, BOTH, (size_t)i * PLACE, LONG, (unsigned)(100 * r->rank + i));
+        poison(r, BOTH, (size_t)i * PLACE, LONG);
     }
     for (int i = 0; i < HELD && !bad; i++)
-        bad = hoop_irecv(r.out.memory + (size_t)i * PLACE, LONG, HOOP_UINT8, previous, i, r.comm, &works[i]) !=
+        bad = hoop_irecv(r->out.memory + (size_t)i * PLACE, LONG, HOOP_UINT8, previous, i, r->comm, &works[i]) !=
               HOOP_SUCCESS;
-    bad = bad || hoop_recv_on_stream(r.out.memory + (size_t)HELD * PLACE, LONG, HOOP_UINT8, previous, HELD, r.comm,
-                                     stream[0]) != HOOP_SUCCESS;
+    bad = bad || hoop_recv_on_stream(r->out.memory + (size_t)HELD * PLACE, LONG, HOOP_UINT8, previous, HELD, r->comm,
+                                     r->stream[0]) != HOOP_SUCCESS;
     for (int i = 0; i < HELD && !bad; i++)
-        bad = hoop_send_on_stream(r.in.memory + (size_t)i * PLACE, LONG, HOOP_UINT8, next, i, r.comm, stream[0]) !=
+        bad = hoop_send_on_stream(r->in.memory + (size_t)i * PLACE, LONG, HOOP_UINT8, next, i, r->comm, r->stream[0]) !=
               HOOP_SUCCESS;
-    bad = bad || hoop_send_on_stream(r.in.memory + (size_t)HELD * PLACE, LONG, HOOP_UINT8, next, HELD, r.comm,
-                                     stream[1]) != HOOP_SUCCESS;
+    bad = bad || hoop_send_on_stream(r->in.memory + (size_t)HELD * PLACE, LONG, HOOP_UINT8, next, HELD, r->comm,
+                                     r->stream[1]) != HOOP_SUCCESS;
     bad = bad || hoop_wait_all(works, HELD) != HOOP_SUCCESS;
     for (int s = 0; s < 2; s++)
-        bad = bad || hp_cuda_stream_wait(r.device, stream[s], &error) != HOOP_SUCCESS;
+        bad = bad || cuda_rank_wait(r, r->stream[s]);
     if (bad)
         cuda_rank_complain("crossed");
     for (int i = 0; i <= HELD && !bad; i++)
-        bad = !arrived(&r, BOTH, (size_t)i * PLACE, LONG, (unsigned)(100 * previous + i), "crossed");
-    for (int s = 0; s < 2; s++)
-        hp_cuda_stream_close(r.device, stream[s]);
-    return cuda_rank_leave(&r) || bad;
+        bad = !arrived(r, BOTH, (size_t)i * PLACE, LONG, (unsigned)(100 * previous + i), "crossed");
+    return bad;
 }
 
 /*
@@ -382,128 +351,110 @@ crossed(int number, int size, void *arg)
  * message first. Behind it are one on a free stream, and one from host memory.
  */
 static int
-same_tag(int number, int size, void *arg)
+same_tag(cuda_rank *r)
 {
     enum { N = 5003, PLACE = 8192 };
     hoop_error error = {.size = sizeof(error)};
-    void *stream[2] = {NULL, NULL};
     hoop_work *work[4] = {NULL, NULL, NULL, NULL};
-    cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size), peer = 1 - number;
-    (void)arg;
-    for (int s = 0; s < 2 && !bad; s++)
-        bad = hp_cuda_stream_open(r.device, &stream[s], &error) != HOOP_SUCCESS;
+    int bad = cuda_rank_streams(r, 2, 0), peer = 1 - r->rank;
     for (int i = 0; i < 4 && !bad; i++) {
-        lay_out(&r, BOTH, (size_t)i * PLACE, N, (unsigned)(10 * number + i));
-        poison(&r, BOTH, (size_t)i * PLACE, N);
+        lay_out(r, BOTH, (size_t)i * PLACE, N, (unsigned)(10 * r->rank + i));
+        poison(r, BOTH, (size_t)i * PLACE, N);
     }
-    if (!bad && number == 0)
-        bad = hoop_recv_on_stream(r.out.memory, N, HOOP_UINT8, peer, 9, r.comm, stream[0]) != HOOP_SUCCESS ||
-              hoop_send_on_stream(r.in.memory, N, HOOP_UINT8, peer, 5, r.comm, stream[0]) != HOOP_SUCCESS ||
-              hoop_send_on_stream(r.in.memory + PLACE, N, HOOP_UINT8, peer, 5, r.comm, stream[1]) != HOOP_SUCCESS ||
-              hoop_isend(r.data + 2 * PLACE, N, HOOP_UINT8, peer, 5, r.comm, &work[0]) != HOOP_SUCCESS ||
-              hoop_isend(r.data + 3 * PLACE, N, HOOP_UINT8, peer, 6, r.comm, &work[1]) != HOOP_SUCCESS;
-    for (int i = 0; i < 4 && !bad && number == 1; i++)
-        bad = hoop_irecv(r.out.memory + (size_t)i * PLACE, N, HOOP_UINT8, peer, i < 3 ? 5 : 6, r.comm, &work[i]) !=
+    if (!bad && r->rank == 0)
+        bad =
+            hoop_recv_on_stream(r->out.memory, N, HOOP_UINT8, peer, 9, r->comm, r->stream[0]) != HOOP_SUCCESS ||
+            hoop_send_on_stream(r->in.memory, N, HOOP_UINT8, peer, 5, r->comm, r->stream[0]) != HOOP_SUCCESS ||
+            hoop_send_on_stream(r->in.memory + PLACE, N, HOOP_UINT8, peer, 5, r->comm, r->stream[1]) != HOOP_SUCCESS ||
+            hoop_isend(r->data + 2 * PLACE, N, HOOP_UINT8, peer, 5, r->comm, &work[0]) != HOOP_SUCCESS ||
+            hoop_isend(r->data + 3 * PLACE, N, HOOP_UINT8, peer, 6, r->comm, &work[1]) != HOOP_SUCCESS;
+    for (int i = 0; i < 4 && !bad && r->rank == 1; i++)
+        bad = hoop_irecv(r->out.memory + (size_t)i * PLACE, N, HOOP_UINT8, peer, i < 3 ? 5 : 6, r->comm, &work[i]) !=
               HOOP_SUCCESS;
-    if (!bad && number == 1) /* tag 6 is not held up by tag 5 */
+    if (!bad && r->rank == 1) /* tag 6 is not held up by tag 5 */
         bad = hoop_work_wait(work[3], -1) != HOOP_SUCCESS ||
-              hoop_send(r.in.memory, N, HOOP_UINT8, peer, 9, r.comm) != HOOP_SUCCESS;
-    if (number == 1)
+              hoop_send(r->in.memory, N, HOOP_UINT8, peer, 9, r->comm) != HOOP_SUCCESS;
+    if (r->rank == 1)
         work[3] = NULL;
     bad = bad || hoop_wait_all(work, 4) != HOOP_SUCCESS;
     for (int s = 0; s < 2; s++)
-        bad = bad || hp_cuda_stream_wait(r.device, stream[s], &error) != HOOP_SUCCESS;
+        bad = bad || cuda_rank_wait(r, r->stream[s]);
     if (bad)
         cuda_rank_complain("same tag");
-    for (int i = 0; i < (number == 0 ? 1 : 4) && !bad; i++)
-        bad = !arrived(&r, BOTH, (size_t)i * PLACE, N, (unsigned)(10 * peer + i), "same tag");
-    for (int s = 0; s < 2; s++)
-        hp_cuda_stream_close(r.device, stream[s]);
-    return cuda_rank_leave(&r) || bad;
+    for (int i = 0; i < (r->rank == 0 ? 1 : 4) && !bad; i++)
+        bad = !arrived(r, BOTH, (size_t)i * PLACE, N, (unsigned)(10 * peer + i), "same tag");
+    return bad;
 }
 
 /* The stream's own copies make the input and read the result: only the stream's order keeps the messages right. */
 static int
-chain(int number, int size, void *arg)
+chain(cuda_rank *r)
 {
     enum { ROUNDS = 12 };
     static const size_t lengths[] = {100, EAGER, 300007};
     hoop_error error = {.size = sizeof(error)};
-    void *stream = NULL;
-    cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size) || hp_cuda_stream_open(r.device, &stream, &error) != HOOP_SUCCESS;
-    (void)arg;
-    if (!bad && r.fake)
-        r.fake->delay(300);
+    int bad = cuda_rank_streams(r, 1, 300);
     for (int l = 0; l < 3 && !bad; l++) {
         size_t n = lengths[l];
-        lay_out(&r, BOTH, 0, n, (unsigned)(number + l));
-        poison(&r, BOTH, 0, n);
+        lay_out(r, BOTH, 0, n, (unsigned)(r->rank + l));
+        poison(r, BOTH, 0, n);
         for (int i = 0; i < ROUNDS && !bad; i++) {
-            int first = number % 2 == 0; /* even ranks send first: the number of ranks is even */
+            int first = r->rank % 2 == 0; /* even ranks send first: the r->rank of ranks is even */
             for (int turn = 0; turn < 2 && !bad; turn++)
                 bad = ((turn == 0) == first
-                           ? hoop_send_on_stream(r.in.memory, n, HOOP_UINT8, next_of(&r), i, r.comm, stream)
-                           : hoop_recv_on_stream(r.out.memory, n, HOOP_UINT8, previous_of(&r), i, r.comm, stream)) !=
-                      HOOP_SUCCESS;
-            bad = bad || hp_cuda_stream_copy(r.device, stream, r.in.memory, r.out.memory, n, &error) != HOOP_SUCCESS;
+                           ? hoop_send_on_stream(r->in.memory, n, HOOP_UINT8, next_of(r), i, r->comm, r->stream[0])
+                           : hoop_recv_on_stream(r->out.memory, n, HOOP_UINT8, previous_of(r), i, r->comm,
+                                                 r->stream[0])) != HOOP_SUCCESS;
+            bad = bad || cuda_rank_copy(r, r->stream[0], r->in.memory, r->out.memory, n);
         }
-        bad = bad || hp_cuda_stream_wait(r.device, stream, &error) != HOOP_SUCCESS;
+        bad = bad || cuda_rank_wait(r, r->stream[0]);
         if (bad)
             cuda_rank_complain("chain");
-        bad = bad || !arrived(&r, BOTH, 0, n, (unsigned)((number + size * ROUNDS - ROUNDS) % size + l), "chain");
+        bad = bad || !arrived(r, BOTH, 0, n, (unsigned)((r->rank + r->size * ROUNDS - ROUNDS) % r->size + l), "chain");
     }
-    hp_cuda_stream_close(r.device, stream);
-    return cuda_rank_leave(&r) || bad;
+    return bad;
 }
 
 /* Calls without a stream start after the default stream's work: here a copy that makes their input. */
 static int
-after_default_stream(int number, int size, void *arg)
+after_default_stream(cuda_rank *r)
 {
     enum { N = 70001 };
     hoop_error error = {.size = sizeof(error)};
-    cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size);
-    (void)arg;
-    if (!bad && r.fake)
-        r.fake->delay(2000);
+    int bad = cuda_rank_streams(r, 0, 2000);
     for (int form = 0; form < 3 && !bad; form++) {
-        lay_out(&r, BOTH, MOST / 2, N, (unsigned)(number + form));
-        lay_out(&r, BOTH, 0, N, 77);
-        poison(&r, BOTH, 0, N);
-        if (hp_cuda_stream_copy(r.device, NULL, r.in.memory, r.in.memory + MOST / 2, N, &error) != HOOP_SUCCESS)
+        lay_out(r, BOTH, MOST / 2, N, (unsigned)(r->rank + form));
+        lay_out(r, BOTH, 0, N, 77);
+        poison(r, BOTH, 0, N);
+        if (cuda_rank_copy(r, NULL, r->in.memory, r->in.memory + MOST / 2, N))
             return 1;
-        bad = form == 0 ? in_group(&r, BOTH, N) : non_blocking(&r, BOTH, N, form == 2);
+        bad = form == 0 ? in_group(r, BOTH, N) : non_blocking(r, BOTH, N, form == 2);
         bad = bad ? cuda_rank_complain("default stream")
-                  : !arrived(&r, BOTH, 0, N, (unsigned)(previous_of(&r) + form), "default stream");
+                  : !arrived(r, BOTH, 0, N, (unsigned)(previous_of(r) + form), "default stream");
     }
-    return cuda_rank_leave(&r) || bad;
+    return bad;
 }
 
 /* A call without arrays is ordered too; host memory has no stream, nor has a group. */
 static int
-edges(int number, int size, void *arg)
+edges(cuda_rank *r)
 {
     hoop_error error = {.size = sizeof(error)};
-    void *stream = NULL;
-    cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size) || hp_cuda_stream_open(r.device, &stream, &error) != HOOP_SUCCESS;
-    (void)arg;
-    bad = bad || hoop_send_on_stream(NULL, 0, HOOP_INT32, next_of(&r), 0, r.comm, stream) != HOOP_SUCCESS ||
-          hoop_recv_on_stream(NULL, 0, HOOP_INT32, previous_of(&r), 0, r.comm, stream) != HOOP_SUCCESS ||
-          hp_cuda_stream_wait(r.device, stream, &error) != HOOP_SUCCESS;
-    bad = bad || hoop_send_on_stream(r.data, 4, HOOP_INT32, next_of(&r), 0, r.comm, stream) != HOOP_ERR_UNSUPPORTED;
-    bad = bad || hoop_recv_on_stream(r.out.memory, 4, HOOP_INT32, size, 0, r.comm, stream) != HOOP_ERR_INVALID_ARGUMENT;
-    hoop_group_start(r.comm);
+    int bad = cuda_rank_streams(r, 1, 0);
+    bad = bad || hoop_send_on_stream(NULL, 0, HOOP_INT32, next_of(r), 0, r->comm, r->stream[0]) != HOOP_SUCCESS ||
+          hoop_recv_on_stream(NULL, 0, HOOP_INT32, previous_of(r), 0, r->comm, r->stream[0]) != HOOP_SUCCESS ||
+          cuda_rank_wait(r, r->stream[0]);
     bad = bad ||
-          hoop_send_on_stream(r.in.memory, 4, HOOP_INT32, next_of(&r), 0, r.comm, stream) != HOOP_ERR_INVALID_USAGE;
-    hoop_group_end(r.comm);
+          hoop_send_on_stream(r->data, 4, HOOP_INT32, next_of(r), 0, r->comm, r->stream[0]) != HOOP_ERR_UNSUPPORTED;
+    bad = bad || hoop_recv_on_stream(r->out.memory, 4, HOOP_INT32, r->size, 0, r->comm, r->stream[0]) !=
+                     HOOP_ERR_INVALID_ARGUMENT;
+    hoop_group_start(r->comm);
+    bad = bad || hoop_send_on_stream(r->in.memory, 4, HOOP_INT32, next_of(r), 0, r->comm, r->stream[0]) !=
+                     HOOP_ERR_INVALID_USAGE;
+    hoop_group_end(r->comm);
     if (bad)
         cuda_rank_complain("edges");
-    hp_cuda_stream_close(r.device, stream);
-    return cuda_rank_leave(&r) || bad;
+    return bad;
 }
 
 int
@@ -514,22 +465,22 @@ main(void)
     plan_lazy();
     party_open(&p);
     for (int size = 1; size <= 3; size++)
-        cuda_rank_party(&p, size, all_sizes, "messages of all sizes, with the GPU on either side");
+        cuda_rank_party(&p, size, all_sizes, 0, "messages of all sizes, with the GPU on either side");
     for (int size = 1; size <= 4; size++)
-        cuda_rank_party(&p, size, many, "many messages at once");
+        cuda_rank_party(&p, size, many, 0, "many messages at once");
     for (int size = 1; size <= 4; size++)
-        cuda_rank_party(&p, size, all_alltoallv, "alltoallv, blocking, non-blocking, and on a stream");
-    cuda_rank_party(&p, 2, types, "elements of every size keep their bits");
-    cuda_rank_party(&p, 2, after_default_stream, "calls without a stream start after the default stream's work");
-    cuda_rank_party(&p, 2, edges, "empty messages on a stream, and what is refused there");
-    cuda_rank_party(&p, 4, chain, "messages and copies of one stream keep its order");
+        cuda_rank_party(&p, size, all_alltoallv, 0, "alltoallv, blocking, non-blocking, and on a stream");
+    cuda_rank_party(&p, 2, types, 0, "elements of every size keep their bits");
+    cuda_rank_party(&p, 2, after_default_stream, 0, "calls without a stream start after the default stream's work");
+    cuda_rank_party(&p, 2, edges, 0, "empty messages on a stream, and what is refused there");
+    cuda_rank_party(&p, 4, chain, 0, "messages and copies of one stream keep its order");
     setenv("HOOP_SPIN", "0", 1);
     setenv("HOOP_SLICE_BYTES", "8192", 1);
-    cuda_rank_party(&p, 3, crossed, "a stream that waits holds up no message of another one");
-    cuda_rank_party(&p, 2, same_tag, "messages of one tag keep the order of their calls");
-    cuda_rank_party(&p, 4, many, "many messages at once, with small slices and a driver that sleeps at once");
+    cuda_rank_party(&p, 3, crossed, 0, "a stream that waits holds up no message of another one");
+    cuda_rank_party(&p, 2, same_tag, 0, "messages of one tag keep the order of their calls");
+    cuda_rank_party(&p, 4, many, 0, "many messages at once, with small slices and a driver that sleeps at once");
     setenv("HOOP_FAKE_CUDA_DEPTH", "4", 1);
-    cuda_rank_party(&p, 2, all_sizes, "messages of all sizes, where a hardware queue holds four operations");
+    cuda_rank_party(&p, 2, all_sizes, 0, "messages of all sizes, where a hardware queue holds four operations");
     party_close(&p);
     return 0;
 }

@@ -6,6 +6,7 @@
  */
 #include "base/dtype.h"
 #include "t/gpu/cuda_rank.h"
+#include "t/sim/forms.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,37 +16,6 @@
 enum { MOST = CUDA_RANK_BYTES };
 
 /* --- collectives --- */
-
-typedef enum collective {
-    ALLREDUCE,
-    REDUCE_SCATTER,
-    ALLGATHER,
-    BROADCAST,
-    REDUCE,
-    GATHER,
-    SCATTER,
-    ALLTOALL,
-    KINDS
-} collective;
-
-static const char *const kind_names[] = {"allreduce", "reduce_scatter", "allgather", "broadcast",
-                                         "reduce",    "gather",         "scatter",   "alltoall"};
-
-static hoop_result
-call(collective k, const void *from, void *to, size_t count, hoop_dtype dtype, hoop_op op, hoop_comm *comm)
-{
-    int root = hoop_comm_size(comm) - 1;
-    switch (k) {
-    case ALLREDUCE: return hoop_allreduce(from, to, count, dtype, op, comm);
-    case REDUCE_SCATTER: return hoop_reduce_scatter(from, to, count, dtype, op, comm);
-    case ALLGATHER: return hoop_allgather(from, to, count, dtype, comm);
-    case BROADCAST: return hoop_broadcast(from, to, count, dtype, root, comm);
-    case REDUCE: return hoop_reduce(from, to, count, dtype, op, root, comm);
-    case GATHER: return hoop_gather(from, to, count, dtype, root, comm);
-    case SCATTER: return hoop_scatter(from, to, count, dtype, root, comm);
-    default: return hoop_alltoall(from, to, count, dtype, comm);
-    }
-}
 
 static void
 fill(cuda_rank *r, hoop_dtype dtype, size_t bytes)
@@ -65,8 +35,9 @@ fill(cuda_rank *r, hoop_dtype dtype, size_t bytes)
 
 /* Where the call's arrays are: 0 both on the GPU, 1 from the host, 2 to the host, 3 in place on the GPU. */
 static int
-compare(cuda_rank *r, collective k, size_t count, hoop_dtype dtype, hoop_op op, int where)
+compare(cuda_rank *r, hp_kind k, size_t count, hoop_dtype dtype, hoop_op op, int where)
 {
+    hp_call c = {.kind = (uint8_t)k, .dtype = (uint8_t)dtype, .op = (uint8_t)op, .root = r->size - 1, .count = count};
     size_t size = (size_t)r->size, bytes = count * hp_dtype_size(dtype) * size;
     const void *from = where == 1 ? (const void *)r->data : r->in.memory;
     void *to = where == 2 ? (void *)r->seen : where == 3 ? (void *)r->in.memory : r->out.memory;
@@ -76,16 +47,16 @@ compare(cuda_rank *r, collective k, size_t count, hoop_dtype dtype, hoop_op op, 
     arena_put(&r->in, r->data, bytes);
     arena_put(&r->out, r->seen, bytes);
     memcpy(r->to, where == 3 ? r->data : r->to, bytes);
-    if (call(k, where == 3 ? r->to : r->data, r->to, count, dtype, op, r->comm) != HOOP_SUCCESS)
-        return cuda_rank_complain(kind_names[k]);
-    if (call(k, from, to, count, dtype, op, r->comm) != HOOP_SUCCESS)
-        return cuda_rank_complain(kind_names[k]);
+    if (sim_call(&c, where == 3 ? r->to : r->data, r->to, r->comm, NULL) != HOOP_SUCCESS)
+        return cuda_rank_complain(hp_kind_name(k));
+    if (sim_call(&c, from, to, r->comm, NULL) != HOOP_SUCCESS)
+        return cuda_rank_complain(hp_kind_name(k));
     if (where != 2)
         arena_get(where == 3 ? &r->in : &r->out, r->seen, bytes);
     if (cuda_test_same(dtype, op, r->to, r->seen, count * size))
         return 0;
-    party_note("%s of %zu %s %s, placed %d: other bits than in host memory", kind_names[k], count, hp_dtype_name(dtype),
-               hp_op_name(op), where);
+    party_note("%s of %zu %s %s, placed %d: other bits than in host memory", hp_kind_name(k), count,
+               hp_dtype_name(dtype), hp_op_name(op), where);
     return 1;
 }
 
@@ -94,7 +65,7 @@ static int
 means(cuda_rank *r)
 {
     static const size_t counts[] = {1, 7, 1000, 50021};
-    static const collective kinds[] = {ALLREDUCE, REDUCE_SCATTER, REDUCE};
+    static const hp_kind kinds[] = {HP_ALLREDUCE, HP_REDUCE_SCATTER, HP_REDUCE};
     int bad = 0;
     for (size_t i = 0; i < (size_t)HP_NARROW * 12 && !bad; i++)
         bad = compare(r, kinds[i % 3], counts[i / 3 % 4], hp_narrow[i / 12], HOOP_AVG, (int)(i % 3));
@@ -135,20 +106,18 @@ with_residual(cuda_rank *r, size_t count)
 
 /* Sums and means of float32 that travel as bfloat16: the GPU rounds as the host does. */
 static int
-as_bfloat16(int number, int size, void *arg)
+as_bfloat16(cuda_rank *r)
 {
     static const size_t counts[] = {1, 7, 1000, 50021};
-    cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size);
-    (void)arg;
+    int bad = 0;
     for (size_t i = 0; i < 4 * 8 && !bad; i++)
-        bad = compare(&r, i % 2 ? REDUCE_SCATTER : ALLREDUCE, counts[i / 8], HOOP_FLOAT32,
+        bad = compare(r, i % 2 ? HP_REDUCE_SCATTER : HP_ALLREDUCE, counts[i / 8], HOOP_FLOAT32,
                       i / 2 % 2 ? HOOP_AVG : HOOP_SUM, (int)(i / 4 % 2) + (int)(i % 2));
-    bad = bad || with_residual(&r, 1000);
+    bad = bad || with_residual(r, 1000);
     hoop_stats stats = {.size = sizeof(stats)};
-    if (!bad && (hoop_comm_stats(r.comm, &stats) || stats.narrowed != 4 * 8 * 2 + 2 * 3))
+    if (!bad && (hoop_comm_stats(r->comm, &stats) || stats.narrowed != 4 * 8 * 2 + 2 * 3))
         bad = cuda_rank_complain("not as bfloat16");
-    return cuda_rank_leave(&r) || bad;
+    return bad;
 }
 
 /* The types' operations in turn. */
@@ -160,27 +129,25 @@ op_for(hoop_dtype dtype, int turn)
 }
 
 static int
-collectives(int number, int size, void *arg)
+collectives(cuda_rank *r)
 {
     static const size_t counts[] = {0, 1, 7, 1000, 50021};
     enum { DTYPES = 7 };
     static const hoop_dtype dtypes[DTYPES] = {HOOP_FLOAT32, HOOP_BFLOAT16, HOOP_INT8, HOOP_FLOAT64,
                                               HOOP_INT16,   HOOP_UINT16,   HOOP_BOOL};
-    cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size);
-    (void)arg;
-    for (int k = 0; k < KINDS && !bad; k++) {
+    int bad = 0;
+    for (int k = HP_ALLREDUCE; k <= HP_ALLTOALL && !bad; k++) {
         for (size_t i = 0; i < sizeof(counts) / sizeof(*counts) && !bad; i++) {
-            int in_place = k == ALLREDUCE || k == BROADCAST || k == REDUCE || k == ALLTOALL;
+            int in_place = k == HP_ALLREDUCE || k == HP_BROADCAST || k == HP_REDUCE || k == HP_ALLTOALL;
             for (int where = 0; where < 3 + in_place && !bad; where++)
-                bad = compare(&r, (collective)k, counts[i], dtypes[(i + (size_t)k) % DTYPES],
+                bad = compare(r, (hp_kind)k, counts[i], dtypes[(i + (size_t)k) % DTYPES],
                               op_for(dtypes[(i + (size_t)k) % DTYPES], (int)i + where), where);
         }
     }
     if (!bad)
-        bad = compare(&r, ALLREDUCE, MOST / 4 / (size_t)size, HOOP_FLOAT32, HOOP_AVG, 0);
-    bad = bad || means(&r);
-    return cuda_rank_leave(&r) || bad;
+        bad = compare(r, HP_ALLREDUCE, MOST / 4 / (size_t)r->size, HOOP_FLOAT32, HOOP_AVG, 0);
+    bad = bad || means(r);
+    return bad;
 }
 
 /* --- the first use --- */
@@ -190,28 +157,16 @@ collectives(int number, int size, void *arg)
  * for the last rank. The background thread must let the caller drive in between.
  */
 static int
-first_use(int number, int size, void *arg)
+first_use(cuda_rank *r)
 {
-    cuda_rank r;
     hoop_work *work = NULL;
     hoop_error error = {.size = sizeof(error)};
-    int bad;
-    (void)arg;
-    setenv("HOOP_SNDBUF", "65536",
-           1); /* full while the last rank is late: the loop must notice when there is room again */
-    bad = cuda_rank_enter(&r, number, size);
-    if (bad)
-        return 1;
-    memset(r.data, 0, MOST);
-    if (number == size - 1)
+    if (r->rank == r->size - 1)
         usleep(300000);
-    if (hoop_iallreduce(r.data, r.to, MOST / 4, HOOP_FLOAT32, HOOP_SUM, r.comm, &work) != HOOP_SUCCESS)
+    if (hoop_iallreduce(r->data, r->to, MOST / 4, HOOP_FLOAT32, HOOP_SUM, r->comm, &work) != HOOP_SUCCESS)
         return cuda_rank_complain("iallreduce");
     usleep(100000); /* the background thread drives */
-    if (hoop_allreduce_on_stream(r.in.memory, r.out.memory, 1000, HOOP_INT32, HOOP_SUM, r.comm, NULL) != HOOP_SUCCESS)
-        return cuda_rank_complain("on_stream");
-    bad = hoop_work_wait(work, -1) != HOOP_SUCCESS || hp_cuda_stream_wait(r.device, NULL, &error) != HOOP_SUCCESS;
-    return cuda_rank_leave(&r) || bad;
+    return cuda_rank_sum_on(r, 1000, NULL) || hoop_work_wait(work, -1) != HOOP_SUCCESS || cuda_rank_wait(r, NULL);
 }
 
 /* --- failures --- */
@@ -240,40 +195,29 @@ work_until_error(cuda_rank *r, double *entered, int *last)
     return result;
 }
 
-/* The call of rank 0's driver that fails, and whether all later calls fail too, as after a kernel's error. */
-typedef struct fault {
-    long call;
-    int sticky;
-} fault;
-
 /* Rank 0's driver fails at the given call. All ranks end within a second, and the others name rank 0. */
 static int
-failures(int number, int size, void *arg)
+failures(cuda_rank *r)
 {
-    const fault *f = arg;
     hoop_error error = {.size = sizeof(error)};
-    cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size);
-    memset(r.seen, 0, MOST);
-    arena_put(&r.in, r.seen, MOST);
+    memset(r->seen, 0, MOST);
+    arena_put(&r->in, r->seen, MOST);
     double entered = party_clock();
     int last = 0;
     hoop_result result =
-        hoop_barrier(r.comm); /* all ranks are in the ring: before that, other errors would end the test */
-    if (!bad && number == 0)
-        r.fake->fail(f->call, f->sticky);
+        hoop_barrier(r->comm); /* all ranks are in the ring: before that, other errors would end the test */
+    cuda_rank_fault(r);
     if (result == HOOP_SUCCESS)
-        result = work_until_error(&r, &entered, &last);
+        result = work_until_error(r, &entered, &last);
     double ended = party_clock();
-    const char *failed = number == 0 ? r.fake->failed() : NULL;
+    const char *failed = r->rank == 0 ? r->fake->failed() : NULL;
     if (failed)
-        entered = r.fake->failed_at();
-    r.fake->fail(0, 0);
-    hoop_comm_error(r.comm, &error);
+        entered = r->fake->failed_at();
+    r->fake->fail(0, 0);
+    hoop_comm_error(r->comm, &error);
     party_note("%.3f %.3f %d %d %d %s | %s", entered, ended, (int)result, error.rank, last, failed ? failed : "-",
                error.text);
-    cuda_rank_leave(&r);
-    return bad;
+    return 0;
 }
 
 /* What a rank noted: when it entered its last call, or when its driver failed; when and how that call ended. */
@@ -301,7 +245,7 @@ is_fine(const outcome *o, const outcome *first, int rank)
 static int
 judge(const party *p, long k)
 {
-    outcome seen[8];
+    outcome seen[8] = {{0}};
     int bad = 0;
     for (int i = 0; i < p->size; i++) {
         outcome *o = &seen[i];
@@ -322,22 +266,6 @@ judge(const party *p, long k)
     return bad == 0;
 }
 
-static void
-test_failures(party *p, int sticky)
-{
-    int full = getenv("HOOP_TEST_FULL") ? 1 : 0, good = 1, rounds = 0;
-    fault f = {.call = 1, .sticky = sticky};
-    for (; f.call < 1000 && good == 1; f.call += full ? 1 : 1 + (long)(tap_random() % 23)) {
-        int ended = party_run(p, 3, failures, &f, 30);
-        good = ended == 0 ? judge(p, f.call) : 0;
-        for (int i = 0; i < 3 && ended != 0; i++)
-            diag("call %ld, rank %d, status %d: %s", f.call, i, p->guest[i].status, p->guest[i].note);
-        rounds++;
-    }
-    ok(good != 0, "%s of rank 0 fails: HOOP_ERR_CUDA there, and named elsewhere (%d k)",
-       sticky ? "the k-th driver call and every later one" : "the k-th driver call", rounds);
-}
-
 /* Short hardware queues, or one or two for all streams: blocking calls only wait a little longer. */
 static void
 test_narrow(party *p)
@@ -346,7 +274,7 @@ test_narrow(party *p)
         {"HOOP_FAKE_CUDA_DEPTH", "4"}, {"HOOP_FAKE_CUDA_CONNECTIONS", "1"}, {"HOOP_FAKE_CUDA_CONNECTIONS", "2"}};
     for (size_t i = 0; i < sizeof(narrow) / sizeof(*narrow); i++) {
         setenv(narrow[i][0], narrow[i][1], 1);
-        cuda_rank_party(p, 3, collectives, "... also where hardware queues are short, or shared");
+        cuda_rank_party(p, 3, collectives, 0, "... also where hardware queues are short, or shared");
         unsetenv(narrow[i][0]);
     }
 }
@@ -360,26 +288,27 @@ main(int argc, char **argv)
     plan_lazy();
     party_open(&p);
     if (argc > 1) {
-        cuda_rank_party(&p, atoi(argv[1]), collectives, "collectives on device memory");
+        cuda_rank_party(&p, atoi(argv[1]), collectives, 0, "collectives on device memory");
         party_close(&p);
         return 0;
     }
     for (int size = 1; size <= 8; size *= 2)
-        cuda_rank_party(&p, size, collectives, "collectives on device memory have the bits of those on host memory");
-    cuda_rank_party(&p, 3, collectives, "... also where the ring is no power of two");
+        cuda_rank_party(&p, size, collectives, 0, "collectives on device memory have the bits of those on host memory");
+    cuda_rank_party(&p, 3, collectives, 0, "... also where the ring is no power of two");
     setenv("HOOP_ORDER", "rank", 1);
-    cuda_rank_party(&p, 3, collectives, "... also in rank order");
+    cuda_rank_party(&p, 3, collectives, 0, "... also in rank order");
     unsetenv("HOOP_ORDER");
     setenv("HOOP_WIRE_DTYPE", "bfloat16", 1);
     setenv("HOOP_SPREAD_BYTES", "0", 1);
-    cuda_rank_party(&p, 3, as_bfloat16, "... also as bfloat16 on the wire");
+    cuda_rank_party(&p, 3, as_bfloat16, 0, "... also as bfloat16 on the wire");
     unsetenv("HOOP_SPREAD_BYTES");
     unsetenv("HOOP_WIRE_DTYPE");
     test_narrow(&p);
-    cuda_rank_party(&p, 3, first_use, "the GPU's first use does not wait for ever behind an operation under way");
+    setenv("HOOP_SNDBUF", "65536",
+           1); /* full while the last rank is late: the loop must notice when there is room again */
+    cuda_rank_party(&p, 3, first_use, 0, "the GPU's first use does not wait for ever behind an operation under way");
     if (!getenv("HOOP_TEST_CUDA"))
-        for (int sticky = 0; sticky < 2; sticky++)
-            test_failures(&p, sticky);
+        cuda_rank_faults(&p, failures, 23, judge);
     else
         skip(2, "a real driver does not fail on demand");
     party_close(&p);

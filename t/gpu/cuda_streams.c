@@ -8,7 +8,7 @@
  */
 #include "gpu/cuda_driver.h"
 #include "t/gpu/cuda_rank.h"
-#include "t/sim/blocks.h"
+#include "t/sim/forms.h"
 #include "t/sim/sim.h"
 
 #include <stdlib.h>
@@ -30,15 +30,14 @@ chain(cuda_rank *r, void *stream, size_t count)
     size_t bytes = count * sizeof(int32_t);
     int32_t *values = (int32_t *)(void *)r->seen;
     for (int step = 0; step < 3; step++) {
-        if (hoop_allreduce_on_stream(r->in.memory, r->out.memory, count, HOOP_INT32, HOOP_SUM, r->comm, stream) !=
-            HOOP_SUCCESS)
-            return cuda_rank_complain("on_stream");
+        if (cuda_rank_sum_on(r, count, stream))
+            return 1;
         if (hoop_barrier_on_stream(r->comm, stream) != HOOP_SUCCESS)
             return cuda_rank_complain("barrier on_stream");
-        if (hp_cuda_stream_copy(r->device, stream, r->in.memory, r->out.memory, bytes, &error) != HOOP_SUCCESS)
+        if (cuda_rank_copy(r, stream, r->in.memory, r->out.memory, bytes))
             return 1;
     }
-    if (hp_cuda_stream_wait(r->device, stream, &error) != HOOP_SUCCESS)
+    if (cuda_rank_wait(r, stream))
         return 1;
     arena_get(&r->out, values, bytes);
     int32_t wanted = r->size * (r->size + 1) / 2 * r->size * r->size;
@@ -65,7 +64,7 @@ after_default_stream(cuda_rank *r, size_t count)
     arena_put(&r->out, values, bytes);
     for (int round = 0; round < 2; round++) {
         arena_put(&r->in, r->to, bytes); /* other values */
-        if (hp_cuda_stream_copy(r->device, NULL, r->in.memory, r->out.memory, bytes, &error) != HOOP_SUCCESS)
+        if (cuda_rank_copy(r, NULL, r->in.memory, r->out.memory, bytes))
             return 1;
         if (round == 1 && hoop_group_start(r->comm) != HOOP_SUCCESS)
             return cuda_rank_complain("group");
@@ -86,98 +85,24 @@ after_default_stream(cuda_rank *r, size_t count)
 }
 
 static int
-streams(int number, int size, void *arg)
+streams(cuda_rank *r)
 {
     hoop_error error = {.size = sizeof(error)};
     static const size_t counts[] = {1, 1000, 100003};
-    void *stream = NULL;
-    cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size);
-    (void)arg;
-    if (!bad && r.fake) {
-        r.fake->delay(200);
-        r.fake->jealous(1);
-    }
-    memset(r.to, 0, MOST);
+    int bad = 0;
+    if (r->fake)
+        r->fake->jealous(1);
     for (int round = 0; round < 6 && !bad; round++) {
-        size_t count = counts[round % 3];
-        int32_t *values = (int32_t *)(void *)r.seen;
-        for (size_t i = 0; i < count; i++)
-            values[i] = number + 1;
-        arena_put(&r.in, values, count * sizeof(*values));
-        bad = hp_cuda_stream_open(r.device, &stream, &error) != HOOP_SUCCESS || chain(&r, stream, count);
-        hp_cuda_stream_close(r.device, stream);
-        bad = bad || after_default_stream(&r, count);
+        cuda_rank_fill(r, counts[round % 3]);
+        bad = cuda_rank_streams(r, 1, 200) || chain(r, r->stream[0], counts[round % 3]);
+        hp_cuda_stream_close(r->device, r->stream[0]);
+        r->stream[0] = NULL;
+        bad = bad || after_default_stream(r, counts[round % 3]);
     }
-    return cuda_rank_leave(&r) || bad;
+    return bad;
 }
 
 /* --- every kind --- */
-
-/* Counts and displacements of a call that has them, as the public functions take them. */
-typedef struct vectors {
-    size_t counts[SIM_RANKS_MAX], displs[SIM_RANKS_MAX], own;
-} vectors;
-
-static vectors
-vectors_of(const hp_call *c, hoop_comm *comm)
-{
-    hp_block blocks[SIM_RANKS_MAX] = {{0, 0}};
-    int rank = hoop_comm_rank(comm), size = hoop_comm_size(comm);
-    vectors v;
-    sim_blocks(blocks, c, rank, size);
-    for (int r = 0; r < size; r++) {
-        v.counts[r] = blocks[r].count;
-        v.displs[r] = blocks[r].at;
-    }
-    v.own = blocks[rank].count;
-    return v;
-}
-
-static hoop_result
-on_stream(const hp_call *c, const void *from, void *to, hoop_comm *comm, void *stream)
-{
-    hoop_dtype dtype = (hoop_dtype)c->dtype;
-    hoop_op op = (hoop_op)c->op;
-    size_t count = c->count;
-    vectors v = vectors_of(c, comm);
-    switch ((hp_kind)c->kind) {
-    case HP_ALLREDUCE: return hoop_allreduce_on_stream(from, to, count, dtype, op, comm, stream);
-    case HP_REDUCE_SCATTER: return hoop_reduce_scatter_on_stream(from, to, count, dtype, op, comm, stream);
-    case HP_ALLGATHER: return hoop_allgather_on_stream(from, to, count, dtype, comm, stream);
-    case HP_BROADCAST: return hoop_broadcast_on_stream(from, to, count, dtype, c->root, comm, stream);
-    case HP_REDUCE: return hoop_reduce_on_stream(from, to, count, dtype, op, c->root, comm, stream);
-    case HP_GATHER: return hoop_gather_on_stream(from, to, count, dtype, c->root, comm, stream);
-    case HP_SCATTER: return hoop_scatter_on_stream(from, to, count, dtype, c->root, comm, stream);
-    case HP_ALLTOALL: return hoop_alltoall_on_stream(from, to, count, dtype, comm, stream);
-    case HP_ALLGATHERV: return hoop_allgatherv_on_stream(from, to, v.own, v.counts, v.displs, dtype, comm, stream);
-    case HP_REDUCE_SCATTERV:
-        return hoop_reduce_scatterv_on_stream(from, to, v.counts, v.displs, dtype, op, comm, stream);
-    default: return hoop_barrier_on_stream(comm, stream);
-    }
-}
-
-static hoop_result
-non_blocking(const hp_call *c, const void *from, void *to, hoop_comm *comm, hoop_work **work)
-{
-    hoop_dtype dtype = (hoop_dtype)c->dtype;
-    hoop_op op = (hoop_op)c->op;
-    size_t count = c->count;
-    vectors v = vectors_of(c, comm);
-    switch ((hp_kind)c->kind) {
-    case HP_ALLREDUCE: return hoop_iallreduce(from, to, count, dtype, op, comm, work);
-    case HP_REDUCE_SCATTER: return hoop_ireduce_scatter(from, to, count, dtype, op, comm, work);
-    case HP_ALLGATHER: return hoop_iallgather(from, to, count, dtype, comm, work);
-    case HP_BROADCAST: return hoop_ibroadcast(from, to, count, dtype, c->root, comm, work);
-    case HP_REDUCE: return hoop_ireduce(from, to, count, dtype, op, c->root, comm, work);
-    case HP_GATHER: return hoop_igather(from, to, count, dtype, c->root, comm, work);
-    case HP_SCATTER: return hoop_iscatter(from, to, count, dtype, c->root, comm, work);
-    case HP_ALLTOALL: return hoop_ialltoall(from, to, count, dtype, comm, work);
-    case HP_ALLGATHERV: return hoop_iallgatherv(from, to, v.own, v.counts, v.displs, dtype, comm, work);
-    case HP_REDUCE_SCATTERV: return hoop_ireduce_scatterv(from, to, v.counts, v.displs, dtype, op, comm, work);
-    default: return hoop_ibarrier(comm, work);
-    }
-}
 
 /* The n-th call of a row: the kinds in turn, each time another root, type, operation and size. */
 static hp_call
@@ -224,35 +149,28 @@ row_of_calls(cuda_rank *r, void *stream, const arena *from, const arena *to)
         char *source = from->memory + n * ROOM, *target = to->memory + n * ROOM;
         if (c.count > 0)
             sim_fill(&c, (uint64_t)n, r->rank, r->size, source);
-        if (hp_cuda_stream_copy(r->device, stream, r->in.memory, source, sent * 4 + 4, &error) != HOOP_SUCCESS ||
-            on_stream(&c, r->in.memory, r->out.memory, r->comm, stream) != HOOP_SUCCESS ||
-            hp_cuda_stream_copy(r->device, stream, target, r->out.memory, got * 4 + 4, &error) != HOOP_SUCCESS)
+        if (cuda_rank_copy(r, stream, r->in.memory, source, sent * 4 + 4) ||
+            sim_call_on_stream(&c, r->in.memory, r->out.memory, r->comm, stream) != HOOP_SUCCESS ||
+            cuda_rank_copy(r, stream, target, r->out.memory, got * 4 + 4))
             return cuda_rank_complain(hp_kind_name(c.kind));
     }
     return 0;
 }
 
 static int
-kinds(int number, int size, void *arg)
+kinds(cuda_rank *r)
 {
     hoop_error error = {.size = sizeof(error)};
-    void *stream = NULL;
-    cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size);
-    arena from = arena_new(r.device, ARENA_SLOT, MOST), to = arena_new(r.device, ARENA_SLOT, MOST);
-    (void)arg;
-    if (!bad && r.fake)
-        r.fake->delay(100);
-    bad = bad || hp_cuda_stream_open(r.device, &stream, &error) != HOOP_SUCCESS ||
-          row_of_calls(&r, stream, &from, &to) || hp_cuda_stream_wait(r.device, stream, &error) != HOOP_SUCCESS;
+    int bad = cuda_rank_streams(r, 1, 100);
+    arena from = arena_new(r->device, ARENA_SLOT, MOST), to = arena_new(r->device, ARENA_SLOT, MOST);
+    bad = bad || row_of_calls(r, r->stream[0], &from, &to) || cuda_rank_wait(r, r->stream[0]);
     for (int n = 0; n < CALLS && !bad; n++) {
-        hp_call c = nth_call(n, size);
-        bad = !right(&r, &c, (uint64_t)n, to.memory + n * ROOM, "on a stream");
+        hp_call c = nth_call(n, r->size);
+        bad = !right(r, &c, (uint64_t)n, to.memory + n * ROOM, "on a stream");
     }
-    hp_cuda_stream_close(r.device, stream);
     arena_free(&from);
     arena_free(&to);
-    return cuda_rank_leave(&r) || bad;
+    return bad;
 }
 
 /* --- arrays on either side of the bus --- */
@@ -271,7 +189,7 @@ under_way(cuda_rank *r, int first)
         if (!host_from)
             hp_cuda_copy(r->device, from, r->data + n * ROOM, ROOM, NULL);
         memset(r->seen + n * ROOM, 0x55, ROOM);
-        if (non_blocking(&c, from, (host_to ? r->seen : r->out.memory) + n * ROOM, r->comm, &works[n]) != HOOP_SUCCESS)
+        if (sim_call(&c, from, (host_to ? r->seen : r->out.memory) + n * ROOM, r->comm, &works[n]) != HOOP_SUCCESS)
             return cuda_rank_complain(hp_kind_name(c.kind));
     }
     for (int n = KINDS; n-- > 0;) {
@@ -287,16 +205,12 @@ under_way(cuda_rank *r, int first)
 }
 
 static int
-mixed(int number, int size, void *arg)
+mixed(cuda_rank *r)
 {
-    cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size);
-    (void)arg;
-    if (!bad && r.fake)
-        r.fake->delay(100);
+    int bad = cuda_rank_streams(r, 0, 100);
     for (int first = 0; first < 5 && !bad; first++)
-        bad = under_way(&r, first);
-    return cuda_rank_leave(&r) || bad;
+        bad = under_way(r, first);
+    return bad;
 }
 
 /* --- two streams --- */
@@ -321,15 +235,14 @@ turns(cuda_rank *r, void *const stream[2], size_t count)
             if (hoop_allreduce_on_stream(array[s], sum[s], count, HOOP_INT32, s ? HOOP_MAX : HOOP_SUM, r->comm,
                                          stream[s]) != HOOP_SUCCESS)
                 return cuda_rank_complain("on_stream");
-            if (hp_cuda_stream_copy(r->device, stream[s], array[s], sum[s], count * sizeof(*values), &error) !=
-                HOOP_SUCCESS)
+            if (cuda_rank_copy(r, stream[s], array[s], sum[s], count * sizeof(*values)))
                 return 1;
         }
     }
     for (int round = 1; round < ROUNDS; round++)
         wanted *= r->size;
     for (int s = 1; s >= 0; s--) {
-        if (hp_cuda_stream_wait(r->device, stream[s], &error) != HOOP_SUCCESS)
+        if (cuda_rank_wait(r, stream[s]))
             return 1;
         hp_cuda_copy(r->device, values, array[s], count * sizeof(*values), &error);
         for (size_t i = 0; i < count; i++) {
@@ -343,21 +256,11 @@ turns(cuda_rank *r, void *const stream[2], size_t count)
 }
 
 static int
-two_streams(int number, int size, void *arg)
+two_streams(cuda_rank *r)
 {
     hoop_error error = {.size = sizeof(error)};
-    void *stream[2] = {NULL, NULL};
-    cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size);
-    (void)arg;
-    if (!bad && r.fake)
-        r.fake->delay(number % 2 ? 200 : 20); /* the ranks' streams reach the calls at different times */
-    for (int s = 0; s < 2 && !bad; s++)
-        bad = hp_cuda_stream_open(r.device, &stream[s], &error) != HOOP_SUCCESS;
-    bad = bad || turns(&r, stream, 1) || turns(&r, stream, 30011);
-    for (int s = 0; s < 2; s++)
-        hp_cuda_stream_close(r.device, stream[s]);
-    return cuda_rank_leave(&r) || bad;
+    unsigned delay_us = r->rank % 2 ? 200 : 20; /* the ranks' streams reach the calls at different times */
+    return cuda_rank_streams(r, 2, delay_us) || turns(r, r->stream, 1) || turns(r, r->stream, 30011);
 }
 
 /* --- a blocking stream --- */
@@ -369,110 +272,76 @@ copies_meet(cuda_rank *r, void *stream, size_t bytes)
     size_t count = bytes / sizeof(int32_t);
     for (int round = 0; round < 3; round++) {
         /* into the blocking stream; the default stream's call waits for it, and the next copy for the call */
-        if (hp_cuda_stream_copy(r->device, stream, r->in.memory, r->in.memory + MOST / 2, bytes, &error) !=
-                HOOP_SUCCESS ||
+        if (cuda_rank_copy(r, stream, r->in.memory, r->in.memory + MOST / 2, bytes) ||
             hoop_allreduce(r->in.memory, r->out.memory, count, HOOP_INT32, HOOP_SUM, r->comm) != HOOP_SUCCESS ||
             hoop_allreduce_on_stream(r->out.memory, r->out.memory, count, HOOP_INT32, HOOP_SUM, r->comm, stream) !=
                 HOOP_SUCCESS ||
-            hp_cuda_stream_copy(r->device, NULL, r->in.memory + MOST / 2, r->out.memory, bytes, &error) != HOOP_SUCCESS)
+            cuda_rank_copy(r, NULL, r->in.memory + MOST / 2, r->out.memory, bytes))
             return cuda_rank_complain("a round");
     }
-    return hp_cuda_stream_wait(r->device, NULL, &error) != HOOP_SUCCESS;
+    return cuda_rank_wait(r, NULL);
 }
 
 /* A stream made without CU_STREAM_NON_BLOCKING. Each round sums over the ranks, so multiplies by their number. */
 static int
-legacy(int number, int size, void *arg)
+legacy(cuda_rank *r)
 {
     enum { COUNT = 5000 };
     const hp_cuda_driver *driver = NULL;
     hp_cu_stream stream = NULL;
-    int32_t values[COUNT], wanted = size * (size + 1) / 2 * size;
-    cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size);
-    (void)arg;
+    int32_t values[COUNT], wanted = r->size * (r->size + 1) / 2 * r->size;
+    int bad = cuda_rank_streams(r, 0, 2000);
     for (int i = 0; i < COUNT; i++)
-        values[i] = number + 1;
-    hp_cuda_copy(r.device, r.in.memory + MOST / 2, values, sizeof(values), NULL);
+        values[i] = r->rank + 1;
+    hp_cuda_copy(r->device, r->in.memory + MOST / 2, values, sizeof(values), NULL);
     bad = bad || hp_cuda_load(&driver, NULL) != HOOP_SUCCESS || driver->stream_create(&stream, 0, 0) != 0;
-    if (r.fake)
-        r.fake->delay(2000);
-    bad = bad || copies_meet(&r, stream, sizeof(values));
-    hp_cuda_copy(r.device, values, r.in.memory + MOST / 2, sizeof(values), NULL);
+    bad = bad || copies_meet(r, stream, sizeof(values));
+    hp_cuda_copy(r->device, values, r->in.memory + MOST / 2, sizeof(values), NULL);
     for (int round = 1; round < 3; round++)
-        wanted *= size * size;
+        wanted *= r->size * r->size;
     if (!bad && (values[0] != wanted || values[COUNT - 1] != wanted)) {
         party_note("%d and %d, not %d", values[0], values[COUNT - 1], wanted);
         bad = 1;
     }
-    hp_cuda_stream_close(r.device, stream);
-    return cuda_rank_leave(&r) || bad;
+    hp_cuda_stream_close(r->device, stream);
+    return bad;
 }
 
 /* --- a stream that waits for absent peers --- */
-
-/* 1 if the error is the sentence with which rank `who` aborted the job. */
-static int
-aborted_by(const cuda_rank *r, int who)
-{
-    hoop_error error = {.size = sizeof(error)};
-    hoop_comm_error(r->comm, &error);
-    if (error.code == HOOP_ERR_ABORTED && error.rank == who && strstr(error.text, "enough"))
-        return 1;
-    party_note("error %d of rank %d: %s", (int)error.code, error.rank, error.text);
-    return 0;
-}
 
 /*
  * Rank 0's stream is blocked by calls that the other ranks never make. *arg: the rank that aborts, 0 or another. The
  * stream goes on: it runs the work behind the calls within a second.
  */
 static int
-abandoned(int number, int size, void *arg)
+abandoned(cuda_rank *r)
 {
-    int who = *(int *)arg;
+    int who = r->how;
     hoop_error error = {.size = sizeof(error)};
-    void *stream = NULL;
-    cuda_rank r;
-    int bad = cuda_rank_enter(&r, number, size) || hp_cuda_stream_open(r.device, &stream, &error) != HOOP_SUCCESS;
-    arena behind = arena_new(r.device, ARENA_SLOT, 4096); /* pinned: otherwise the host may wait for the copy */
-    if (!bad && hoop_allreduce(r.in.memory, r.in.memory, 100, HOOP_INT32, HOOP_SUM, r.comm) != HOOP_SUCCESS)
-        bad = cuda_rank_complain("allreduce");
-    for (int i = 0; i < 3 && number == 0 && !bad; i++) {
-        if (hoop_allreduce_on_stream(r.in.memory, r.out.memory, 100000, HOOP_INT32, HOOP_SUM, r.comm, stream) !=
-            HOOP_SUCCESS)
-            bad = cuda_rank_complain("on_stream");
-    }
+    int bad = cuda_rank_streams(r, 1, 0);
+    arena behind = arena_new(r->device, ARENA_SLOT, 4096); /* pinned: otherwise the host may wait for the copy */
+    bad = bad || cuda_rank_sum(r, 100);
+    for (int i = 0; i < 3 && r->rank == 0 && !bad; i++)
+        bad = cuda_rank_sum_on(r, 100000, r->stream[0]);
     memset(behind.memory, 7, behind.bytes);
-    if (number == 0 && !bad)
-        bad = hp_cuda_stream_copy(r.device, stream, r.out.memory, behind.memory, behind.bytes, &error) != HOOP_SUCCESS;
+    if (r->rank == 0 && !bad)
+        bad = cuda_rank_copy(r, r->stream[0], r->out.memory, behind.memory, behind.bytes);
     usleep(200000);
     double start = party_clock();
-    if (number == who && hoop_comm_abort(r.comm, "enough") != HOOP_SUCCESS)
+    if (r->rank == who && hoop_comm_abort(r->comm, "enough") != HOOP_SUCCESS)
         bad = cuda_rank_complain("abort");
-    bad = bad || hp_cuda_stream_wait(r.device, stream, &error) != HOOP_SUCCESS;
-    double lasted = party_clock() - start;
-    if (number == 0 && !bad)
-        arena_get(&r.out, r.seen, 4096);
-    if (number == 0 && !bad && (r.seen[0] != 7 || r.seen[4095] != 7 || lasted > 1 + tap_room())) {
-        party_note("after %.3f s the stream has not done what was behind the calls", lasted);
+    bad = bad || cuda_rank_wait(r, r->stream[0]);
+    bad = bad || (r->rank == 0 && cuda_rank_took_longer(start, 1, "what was behind the calls"));
+    arena_get(&r->out, r->seen, 4096);
+    if (r->rank == 0 && !bad && (r->seen[0] != 7 || r->seen[4095] != 7)) {
+        party_note("the stream has not done what was behind the calls");
         bad = 1;
     }
-    while (number != who && number != 0 && hoop_comm_progress(r.comm) == HOOP_SUCCESS)
+    while (r->rank != who && r->rank != 0 && hoop_comm_progress(r->comm) == HOOP_SUCCESS)
         usleep(1000);
-    bad = bad || !aborted_by(&r, who);
-    hp_cuda_stream_close(r.device, stream);
+    bad = bad || !cuda_rank_failed_so(r, HOOP_ERR_ABORTED, who, "enough");
     arena_free(&behind);
-    return cuda_rank_leave(&r) || bad;
-}
-
-static void
-test_abandoned(party *p, int who)
-{
-    int bad = party_run(p, 3, abandoned, &who, 60);
-    ok(bad == 0, "rank %d aborts while rank 0's stream is held for peers that never come: the stream goes on", who);
-    for (int i = 0; i < 3 && bad != 0; i++)
-        diag("rank %d, status %#x: %s", i, (unsigned)p->guest[i].status, p->guest[i].note);
+    return bad;
 }
 
 int
@@ -483,18 +352,18 @@ main(void)
     plan_lazy();
     party_open(&p);
     for (int size = 1; size <= 4; size++) {
-        cuda_rank_party(&p, size, streams, "stream-ordered calls keep the stream's order");
-        cuda_rank_party(&p, size, kinds, "every kind on a stream delivers what it must");
-        cuda_rank_party(&p, size, mixed, "non-blocking calls take arrays on the GPU, on the host, and one of each");
-        cuda_rank_party(&p, size, two_streams, "two streams take turns on a communicator");
+        cuda_rank_party(&p, size, streams, 0, "stream-ordered calls keep the stream's order");
+        cuda_rank_party(&p, size, kinds, 0, "every kind on a stream delivers what it must");
+        cuda_rank_party(&p, size, mixed, 0, "non-blocking calls take arrays on the GPU, on the host, and one of each");
+        cuda_rank_party(&p, size, two_streams, 0, "two streams take turns on a communicator");
     }
     for (int who = 0; who < 2; who++)
-        test_abandoned(&p, who);
-    cuda_rank_party(&p, 3, legacy,
+        cuda_rank_party(&p, 3, abandoned, who, "a rank aborts; rank 0's stream is held for peers that never come");
+    cuda_rank_party(&p, 3, legacy, 0,
                     "blocking streams and the default one wait for each other, and so do the calls on them");
     setenv("HOOP_FAKE_CUDA_DEPTH", "4", 1); /* a call waits until the hardware queue has room */
-    cuda_rank_party(&p, 3, kinds, "every kind on a stream, where a hardware queue holds four operations");
-    cuda_rank_party(&p, 3, two_streams, "... and two streams");
+    cuda_rank_party(&p, 3, kinds, 0, "every kind on a stream, where a hardware queue holds four operations");
+    cuda_rank_party(&p, 3, two_streams, 0, "... and two streams");
     party_close(&p);
     return 0;
 }

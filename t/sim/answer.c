@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * answer: what every collective must deliver, computed element by element from the definition, for int32, int16, uint16,
- * bool and float32, and for means of 16- and 8-bit floats as hoop_allreduce(3) bounds them. Shares nothing with the
- * library but the call's struct.
+ * answer: what every collective must deliver, computed element by element from the definition, for every type and
+ * operation: to the bit where the bits are defined, else within what hoop_allreduce(3) allows. Shares nothing with the
+ * library but the call's struct and the types' sizes.
  */
+#include "base/dtype.h"
 #include "t/gpu/reference.h"
 #include "t/sim/blocks.h"
 #include "t/sim/sim.h"
@@ -68,31 +69,28 @@ sim_recv_count(const hp_call *call, int rank, int size)
     }
 }
 
-/* The low bits as a number of the call's type. */
-static int64_t
-cut(const hp_call *call, uint64_t bits)
-{
-    switch (call->dtype) {
-    case HOOP_INT16: return (int16_t)bits;
-    case HOOP_UINT16: return (uint16_t)bits;
-    case HOOP_BOOL: return (uint8_t)bits;
-    default: return (int32_t)bits;
-    }
-}
-
-/* Some bools are 0, the others any byte. */
-static int64_t
+/* Of an integer or a bool: any bits, but half of the bools are 0. */
+static uint64_t
 whole(const hp_call *call, uint64_t seed, int rank, uint64_t i)
 {
+    size_t bits = 8 * hp_dtype_size((hoop_dtype)call->dtype);
     uint64_t random = tap_mix(seed ^ tap_mix((uint64_t)rank << 40 ^ i));
-    return call->dtype == HOOP_BOOL && random >> 32 & 1 ? 0 : cut(call, random);
+    if (call->dtype == HOOP_BOOL)
+        return random >> 32 & 1 ? 0 : random & 0xff;
+    return bits == 64 ? random : random & ((UINT64_C(1) << bits) - 1);
 }
 
-/* Between 0.5 and 1.5, so that products stay in range and sums do not cancel. */
+/* Of a float32 or float64: between 0.5 and 1.5, so that products stay in range and sums do not cancel. */
 static float
 broken(uint64_t seed, int rank, uint64_t i)
 {
     return 0.5F + (float)(tap_mix(seed ^ tap_mix((uint64_t)rank << 40 ^ i)) >> 40) / 16777216.0F;
+}
+
+static double
+broken64(uint64_t seed, int rank, uint64_t i)
+{
+    return 0.5 + (double)(tap_mix(seed ^ tap_mix((uint64_t)rank << 40 ^ i)) >> 11) / 9007199254740992.0;
 }
 
 static int
@@ -118,12 +116,51 @@ narrow_of(const hp_call *call)
     }
 }
 
+/*
+ * Of 16- and 8-bit floats whose bits depend on the order in which ranks are combined: small whole numbers, of which every
+ * operation gives an exact result on up to eight ranks. Of a product one factor is 2.
+ */
+static int
+is_small(const hp_call *call)
+{
+    return is_narrow(call) && hp_kind_reduces(call->kind) && call->op != HOOP_AVG && !call->ordered;
+}
+
+static int
+small(const hp_call *call, uint64_t seed, int rank, uint64_t i)
+{
+    uint64_t random = tap_mix(seed ^ tap_mix((uint64_t)rank << 40 ^ i));
+    switch ((hoop_op)call->op) {
+    case HOOP_PROD: return tap_mix(seed ^ i) % 8 == (uint64_t)rank ? 2 : 1;
+    case HOOP_SUM: return (int)(random % 2);
+    default: return (int)(random % 4);
+    }
+}
+
+static int
+combined_small(const hp_call *call, uint64_t seed, int size, uint64_t i)
+{
+    int all = small(call, seed, 0, i);
+    for (int r = 1; r < size; r++) {
+        int v = small(call, seed, r, i);
+        switch ((hoop_op)call->op) {
+        case HOOP_PROD: all *= v; break;
+        case HOOP_MAX: all = v > all ? v : all; break;
+        case HOOP_MIN: all = v < all ? v : all; break;
+        default: all += v; break;
+        }
+    }
+    return all;
+}
+
 /* Numbers whose sum overflows, whose n-th part underflows, all kinds of magnitudes; NaN and infinity on rank 0. */
 static uint32_t
 narrow_made(const hp_call *call, uint64_t seed, int rank, uint64_t i)
 {
     uint64_t random = tap_mix(seed ^ tap_mix((uint64_t)rank << 40 ^ i));
     narrow n = narrow_of(call);
+    if (is_small(call))
+        return ref_encode((hoop_dtype)call->dtype, small(call, seed, rank, i));
     double value = (double)(random % 1001) / 500 - 1;
     switch (tap_mix(seed ^ ~i) % 9) {
     case 0: value = n.largest; break;
@@ -153,7 +190,7 @@ narrow_element(const hp_call *call, uint64_t seed, int rank, uint64_t i)
         uint64_t key;
         uint32_t element;
     } kept[RANKS][PERIOD];
-    uint64_t key = tap_mix(tap_mix(seed) + call->dtype) | 1;
+    uint64_t key = tap_mix(tap_mix(seed) + call->dtype + (is_small(call) ? 256 + (uint64_t)call->op : 0)) | 1;
     i %= PERIOD;
     if (rank >= RANKS)
         return narrow_made(call, seed, rank, i);
@@ -207,8 +244,10 @@ fill(const hp_call *call, uint64_t seed, int rank, uint64_t number, void *send, 
         ref_put((hoop_dtype)call->dtype, send, i, narrow_element(call, seed, rank, number));
     else if (call->dtype == HOOP_FLOAT32)
         ((float *)send)[i] = broken(seed, rank, number);
+    else if (call->dtype == HOOP_FLOAT64)
+        ((double *)send)[i] = broken64(seed, rank, number);
     else
-        ref_put((hoop_dtype)call->dtype, send, i, (uint64_t)whole(call, seed, rank, number));
+        ref_put((hoop_dtype)call->dtype, send, i, whole(call, seed, rank, number));
 }
 
 void
@@ -233,8 +272,8 @@ sim_is_gap(const hp_call *call, int rank, int size, uint64_t i)
     return sim_block_at(l.blocks, size, i) < 0;
 }
 
-/* 0 or 1, by how many of the ranks have true. */
-static int64_t
+/* Bools are 0 or 1 then, also those of a ring of one: how many are true decides. */
+static uint64_t
 combined_bool(const hp_call *call, uint64_t seed, int size, uint64_t i)
 {
     int trues = 0;
@@ -244,39 +283,49 @@ combined_bool(const hp_call *call, uint64_t seed, int size, uint64_t i)
     case HOOP_PROD:
     case HOOP_MIN:
     case HOOP_BAND: return trues == size;
-    case HOOP_BXOR: return trues % 2;
+    case HOOP_BXOR: return (uint64_t)trues % 2;
     default: return trues > 0;
     }
 }
 
-static int64_t
+/* Sums and products wrap. The greater of two is that whose highest bits are, as a number with a sign if the type has one. */
+static uint64_t
+joined(const hp_call *call, uint64_t a, uint64_t b)
+{
+    hoop_dtype dtype = (hoop_dtype)call->dtype;
+    unsigned unused = (unsigned)(64 - 8 * hp_dtype_size(dtype));
+    uint64_t x = a << unused, y = b << unused;
+    int is_signed = dtype == HOOP_INT8 || dtype == HOOP_INT16 || dtype == HOOP_INT32 || dtype == HOOP_INT64;
+    int greater = is_signed ? (int64_t)x > (int64_t)y : x > y;
+    switch ((hoop_op)call->op) {
+    case HOOP_PROD: return x * b >> unused;
+    case HOOP_MAX: return greater ? a : b;
+    case HOOP_MIN: return greater ? b : a;
+    case HOOP_BAND: return a & b;
+    case HOOP_BOR: return a | b;
+    case HOOP_BXOR: return a ^ b;
+    default: return (x + y) >> unused;
+    }
+}
+
+static uint64_t
 combined_whole(const hp_call *call, uint64_t seed, int size, uint64_t i)
 {
-    int64_t all = whole(call, seed, 0, i);
+    uint64_t all = whole(call, seed, 0, i);
     if (call->dtype == HOOP_BOOL)
         return combined_bool(call, seed, size, i);
-    for (int r = 1; r < size; r++) {
-        int64_t v = whole(call, seed, r, i);
-        switch ((hoop_op)call->op) {
-        case HOOP_PROD: all = (int64_t)((uint64_t)all * (uint64_t)v); break;
-        case HOOP_MAX: all = v > all ? v : all; break;
-        case HOOP_MIN: all = v < all ? v : all; break;
-        case HOOP_BAND: all &= v; break;
-        case HOOP_BOR: all |= v; break;
-        case HOOP_BXOR: all ^= v; break;
-        default: all += v; break;
-        }
-    }
-    all = cut(call, (uint64_t)all);
-    return call->op == HOOP_AVG ? all / size : all;
+    for (int r = 1; r < size; r++)
+        all = joined(call, all, whole(call, seed, r, i));
+    return call->op == HOOP_AVG ? ref_reduce((hoop_dtype)call->dtype, HOOP_AVG, 1, all, 0, (uint32_t)size) : all;
 }
 
 static double
 combined_broken(const hp_call *call, uint64_t seed, int size, uint64_t i)
 {
-    double all = (double)broken(seed, 0, i);
+    int wide = call->dtype == HOOP_FLOAT64;
+    double all = wide ? broken64(seed, 0, i) : (double)broken(seed, 0, i);
     for (int r = 1; r < size; r++) {
-        double v = (double)broken(seed, r, i);
+        double v = wide ? broken64(seed, r, i) : (double)broken(seed, r, i);
         switch ((hoop_op)call->op) {
         case HOOP_PROD: all *= v; break;
         case HOOP_MAX: all = v > all ? v : all; break;
@@ -350,6 +399,8 @@ element_is_right(const hp_call *call, const layout *l, uint64_t seed, int me, co
         return is_ordered(call, seed, size, at, ref_get((hoop_dtype)call->dtype, recv, i));
     if (is_narrow(call)) {
         uint32_t got = (uint32_t)ref_get((hoop_dtype)call->dtype, recv, i);
+        if (is_small(call))
+            return got == ref_encode((hoop_dtype)call->dtype, combined_small(call, seed, size, at % PERIOD));
         return moved || size == 1 ? got == narrow_element(call, seed, moved ? rank : 0, at)
                                   : is_mean(call, seed, size, at, ref_decode((hoop_dtype)call->dtype, got));
     }
@@ -358,7 +409,11 @@ element_is_right(const hp_call *call, const layout *l, uint64_t seed, int me, co
         double wanted = moved ? 0 : combined_broken(call, seed, size, at);
         return moved ? memcmp(&got, &same, sizeof(got)) == 0 : fabs((double)got - wanted) <= 1e-6 * size * fabs(wanted);
     }
-    return cut(call, ref_get((hoop_dtype)call->dtype, recv, i)) ==
+    if (call->dtype == HOOP_FLOAT64) {
+        double got = ((const double *)recv)[i], wanted = moved ? 0 : combined_broken(call, seed, size, at);
+        return moved ? got == broken64(seed, rank, at) : fabs(got - wanted) <= 4e-16 * size * fabs(wanted);
+    }
+    return ref_get((hoop_dtype)call->dtype, recv, i) ==
            (moved ? whole(call, seed, rank, at) : combined_whole(call, seed, size, at));
 }
 

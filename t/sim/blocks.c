@@ -21,18 +21,24 @@ taken(uint64_t seed, uint64_t left, int r, int size)
     }
 }
 
+int
+sim_blocks_are_plain(const hp_call *call)
+{
+    return (int)((uint32_t)call->root / 256 % 4 == 3);
+}
+
 uint64_t
 sim_blocks(hp_block *blocks, const hp_call *call, int rank, int size)
 {
     uint64_t seed = (uint32_t)call->root, left = call->count, at = 0;
-    int backwards = (int)(seed / 64 % 2);
+    int backwards = (int)(seed / 64 % 2), plain = sim_blocks_are_plain(call);
     for (int r = 0; r < size; r++) {
         blocks[r].count = taken(seed, left, r, size);
         left -= blocks[r].count;
     }
     for (int k = 0; k < size; k++) {
-        int r = (backwards ? size - 1 - k + rank : k + rank) % size;
-        at += tap_mix(seed + (uint64_t)rank * 1024 + (uint64_t)k) % 3 * (seed / 128 % 2);
+        int r = plain ? k : (backwards ? size - 1 - k + rank : k + rank) % size;
+        at += plain ? 0 : tap_mix(seed + (uint64_t)rank * 1024 + (uint64_t)k) % 3 * (seed / 128 % 2);
         blocks[r].at = at;
         at += blocks[r].count;
     }

@@ -14,6 +14,9 @@
  */
 uint64_t sim_blocks(hp_block *blocks, const hp_call *call, int rank, int size);
 
+/* Whether they lie in the ranks' order without gaps: then a caller may give no displacements. */
+int sim_blocks_are_plain(const hp_call *call);
+
 /* The block that element `at` of the larger array lies in; -1: it lies in a gap. */
 int sim_block_at(const hp_block *blocks, int size, uint64_t at);
 

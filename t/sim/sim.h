@@ -82,13 +82,13 @@ sim_end sim_ring_run(const sim_ring *ring, sim_rank_end ends[SIM_RANKS_MAX], cha
 uint64_t sim_send_count(const hp_call *call, int rank, int size);
 uint64_t sim_recv_count(const hp_call *call, int rank, int size);
 
-/* Fills a rank's sendbuf, but no gap: int32, float32, or what a mean of a 16- or 8-bit float could go wrong at. */
+/* Fills a rank's sendbuf, but no gap. 16- and 8-bit floats are what their means could go wrong at, if it is a mean. */
 void sim_fill(const hp_call *call, uint64_t seed, int rank, int size, void *send);
 
 /* Whether element i of recvbuf lies in a gap between blocks, where nothing may be written. */
 int sim_is_gap(const hp_call *call, int rank, int size, uint64_t i);
 
-/* Whether recvbuf is what the collective promises; float32 and narrow means within rounding. */
+/* Whether recvbuf is what the collective promises; floats' sums, products and means within rounding. */
 int sim_answer_is_right(const hp_call *call, uint64_t seed, int rank, int size, const void *recv, char *why,
                         size_t why_size);
 

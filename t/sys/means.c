@@ -5,8 +5,7 @@
  * through. t/sim/answer.c has the data and the bound; some values are written out here.
  */
 #include "base/dtype.h"
-#include "hoop.h"
-#include "t/sim/sim.h"
+#include "t/sys/trial.h"
 #include "t/tap/tap.h"
 #include "t/tools/party.h"
 
@@ -20,86 +19,42 @@ typedef struct job {
     int grouped;
 } job;
 
-typedef struct arrays {
-    void *send, *recv;
-} arrays;
-
 static const hp_kind kinds[] = {HP_ALLREDUCE, HP_REDUCE_SCATTER, HP_REDUCE};
-
-/* Two arrays, or one: then a reduce_scatter's result goes to its block of what is sent. */
-static arrays
-make(const hp_call *call, uint64_t seed, int rank, int size, int in_place)
-{
-    size_t elem = hp_dtype_size((hoop_dtype)call->dtype), sends = sim_send_count(call, rank, size);
-    arrays a = {.send = calloc(sends + 1, elem)};
-    a.recv = in_place ? a.send : calloc(call->count + 1, elem);
-    if (in_place && call->kind == HP_REDUCE_SCATTER)
-        a.recv = (char *)a.send + (size_t)rank * call->count * elem;
-    sim_fill(call, seed, rank, size, a.send);
-    return a;
-}
-
-static void
-drop(const arrays *a, int in_place)
-{
-    free(a->send);
-    if (!in_place)
-        free(a->recv);
-}
-
-static hoop_result
-run(const hp_call *call, const arrays *a, hoop_comm *comm)
-{
-    hoop_dtype dtype = (hoop_dtype)call->dtype;
-    switch ((hp_kind)call->kind) {
-    case HP_REDUCE_SCATTER: return hoop_reduce_scatter(a->send, a->recv, call->count, dtype, HOOP_AVG, comm);
-    case HP_REDUCE: return hoop_reduce(a->send, a->recv, call->count, dtype, HOOP_AVG, call->root, comm);
-    default: return hoop_allreduce(a->send, a->recv, call->count, dtype, HOOP_AVG, comm);
-    }
-}
-
-/* Every rank's bytes, compared at all of them. */
-static int
-is_identical(const hp_call *call, const arrays *a, hoop_comm *comm)
-{
-    size_t bytes = call->count * hp_dtype_size((hoop_dtype)call->dtype), ranks = (size_t)hoop_comm_size(comm);
-    char *all = calloc(ranks, bytes + 1);
-    int same = hoop_allgather(a->recv, all, bytes, HOOP_INT8, comm) == HOOP_SUCCESS;
-    for (size_t r = 0; r < ranks && bytes > 0; r++)
-        same = same && memcmp(all + r * bytes, a->recv, bytes) == 0;
-    free(all);
-    return same;
-}
 
 /* Where every rank has the same bytes, one judges them: another one for each turn. */
 static int
-is_right(const hp_call *call, uint64_t seed, size_t turn, const arrays *a, hoop_comm *comm)
+is_right(const trial *t, size_t turn, hoop_comm *comm)
 {
-    char why[200] = "ranks have other bits", text[100];
-    int rank = hoop_comm_rank(comm), size = hoop_comm_size(comm), shared = call->kind == HP_ALLREDUCE;
-    int judges = !shared || turn % (size_t)size == (size_t)rank;
-    if ((!shared || is_identical(call, a, comm)) &&
-        (!judges || sim_answer_is_right(call, seed, rank, size, a->recv, why, sizeof(why))))
-        return 1;
-    party_note("%s: %s", hp_call_print(call, text, sizeof(text)), why);
-    return 0;
+    int shared = t->call.kind == HP_ALLREDUCE, judges = !shared || turn % (size_t)t->size == (size_t)t->rank;
+    if (shared && !trials_are_identical(t, 1, comm)) {
+        party_note("ranks have other bits");
+        return 0;
+    }
+    return (!judges || trial_result_is_right(t)) && trial_is_untouched(t);
+}
+
+static trial
+mean_of(hp_kind kind, hoop_dtype dtype, size_t count, uint64_t seed, int in_place)
+{
+    return (trial){.call = {.kind = (uint8_t)kind, .dtype = (uint8_t)dtype, .op = HOOP_AVG, .root = -1, .count = count},
+                   .seed = seed,
+                   .in_place = in_place};
 }
 
 /* Calls of a type have the same data, since rounding it takes longer than the calls. */
 static int
 try_calls(hoop_comm *comm, uint64_t seed)
 {
-    int rank = hoop_comm_rank(comm), size = hoop_comm_size(comm), good = 1;
-    size_t n = (size_t)size;
+    int good = 1;
+    size_t n = (size_t)hoop_comm_size(comm);
     const size_t counts[] = {0, 1, n - 1, n, n + 1, 13, 64, 257, 1024, 4099, 16384, LARGEST};
     for (size_t i = 0; i < (size_t)HP_NARROW * 3 * 2 * 12 && good; i++) {
-        int in_place = (int)(i / 12 % 2);
-        hp_call call = {.kind = (uint8_t)kinds[i / 24 % 3], .dtype = (uint8_t)hp_narrow[i / 72], .op = HOOP_AVG};
-        call.root = call.kind == HP_REDUCE ? (int32_t)(i % n) : -1;
-        call.count = counts[i % 12];
-        arrays a = make(&call, seed, rank, size, in_place);
-        good = run(&call, &a, comm) == HOOP_SUCCESS && is_right(&call, seed, i, &a, comm);
-        drop(&a, in_place);
+        trial t = mean_of(kinds[i / 24 % 3], hp_narrow[i / 72], counts[i % 12], seed, (int)(i / 12 % 2));
+        if (t.call.kind == HP_REDUCE)
+            t.call.root = (int32_t)(i % n);
+        trial_make(&t, comm);
+        good = trial_call(&t, comm, NULL) == HOOP_SUCCESS && is_right(&t, i, comm);
+        trial_drop(&t);
     }
     return good;
 }
@@ -109,19 +64,18 @@ static int
 try_groups(hoop_comm *comm, uint64_t seed)
 {
     enum { TENSORS = 120 };
-    arrays a[TENSORS];
-    hp_call call[TENSORS];
+    static trial t[TENSORS];
     int good = hoop_group_start(comm) == HOOP_SUCCESS;
     for (int i = 0; i < TENSORS; i++) {
-        call[i] = (hp_call){.kind = HP_ALLREDUCE, .dtype = (uint8_t)hp_narrow[i % 4], .op = HOOP_AVG, .root = -1};
-        call[i].count = (uint64_t)(i * 7919 % 331) * (i % 11 == 0 ? 97 : 1);
-        a[i] = make(&call[i], seed, hoop_comm_rank(comm), hoop_comm_size(comm), i % 3 == 0);
-        good &= run(&call[i], &a[i], comm) == HOOP_SUCCESS;
+        size_t count = (size_t)(i * 7919 % 331) * (i % 11 == 0 ? 97 : 1);
+        t[i] = mean_of(HP_ALLREDUCE, hp_narrow[i % 4], count, seed, i % 3 == 0);
+        trial_make(&t[i], comm);
+        good &= trial_call(&t[i], comm, NULL) == HOOP_SUCCESS;
     }
     good &= hoop_group_end(comm) == HOOP_SUCCESS;
     for (int i = 0; i < TENSORS; i++) {
-        good = good && is_right(&call[i], seed, (size_t)i, &a[i], comm);
-        drop(&a[i], i % 3 == 0);
+        good = good && is_right(&t[i], (size_t)i, comm);
+        trial_drop(&t[i]);
     }
     return good;
 }

@@ -6,8 +6,7 @@
  */
 #include "hoop.h"
 #include "net/frame.h"
-#include "t/tap/tap.h"
-#include "t/tools/party.h"
+#include "t/sys/told.h"
 #include "t/tools/proxy.h"
 
 #include <linux/filter.h>
@@ -20,7 +19,6 @@
 
 enum { RANKS = 3, BEHIND = 1, BEFORE = 0, HELLO = 192, ANSWER = 176, SERVER = PROXY_DOORS - 1 };
 
-static party p;
 static proxy *x;
 
 typedef struct plot {
@@ -64,12 +62,11 @@ deafen(void *after)
     return NULL;
 }
 
-/* Allreduces, every element checked; tells "code rank wrong operation clock text". */
+/* Allreduces, every element checked. */
 static int
 work(int rank, int size, void *arg)
 {
     const plot *s = arg;
-    hoop_error e = {.size = sizeof(e)};
     hoop_comm *comm = NULL;
     float *in = malloc(s->count * sizeof(*in)), *out = malloc(s->count * sizeof(*out)), factor = 0;
     int wrong = 0;
@@ -89,8 +86,7 @@ work(int rank, int size, void *arg)
         for (size_t i = 0; i < s->count && result == HOOP_SUCCESS; i++)
             wrong += out[i] != factor * value(0, i, round);
     }
-    hoop_comm_error(comm, &e);
-    party_note("%d %d %d %d %.3f %s", (int)result, e.rank, wrong, (int)e.sequence, party_clock(), e.text);
+    tell_of(comm, result, 0, wrong);
     if (s->deaf > 0 && rank == BEHIND)
         pthread_join(thread, NULL);
     hoop_comm_destroy(comm);
@@ -99,32 +95,12 @@ work(int rank, int size, void *arg)
     return 0;
 }
 
-typedef struct tale {
-    int code, rank, wrong, operation;
-    double at;
-} tale;
-
-static tale
-hear(int rank)
-{
-    tale t = {.code = -1, .rank = -1, .wrong = -1};
-    sscanf(p.guest[rank].note, "%d %d %d %d %lf", &t.code, &t.rank, &t.wrong, &t.operation, &t.at);
-    return t;
-}
-
-static void
-show(const char *what)
-{
-    for (int rank = 0; rank < RANKS; rank++)
-        diag("%s, rank %d (status %#x): %s", what, rank, (unsigned)p.guest[rank].status, p.guest[rank].note);
-}
-
 static int
 all_right(void)
 {
     int good = 1;
     for (int rank = 0; rank < RANKS; rank++)
-        good &= p.guest[rank].status == 0 && hear(rank).code == HOOP_SUCCESS && hear(rank).wrong == 0;
+        good &= p.guest[rank].status == 0 && hear(rank).result == HOOP_SUCCESS && hear(rank).wrong == 0;
     return good;
 }
 
@@ -135,8 +111,8 @@ all_fail(hoop_result code, double since, double most)
 {
     int good = 1;
     for (int rank = 0; rank < RANKS; rank++) {
-        tale t = hear(rank);
-        good &= p.guest[rank].status == 0 && t.code == (int)code && t.wrong == 0 && t.at - since <= most;
+        told t = hear(rank);
+        good &= p.guest[rank].status == 0 && t.result == (int)code && t.wrong == 0 && t.at - since <= most;
         good &= (t.rank == BEHIND || t.rank == BEFORE) && t.operation > 0;
     }
     return good;
@@ -317,9 +293,9 @@ half_open(int n)
         party_run(&p, RANKS, work, &s, 90);
         int fine = 1;
         for (int rank = 0; rank < RANKS; rank++) {
-            tale t = hear(rank);
+            told t = hear(rank);
             double took = t.at - done_at(&x->door[0]);
-            fine &= t.wrong == 0 && t.code == HOOP_ERR_TIMEOUT && took < (rank == BEHIND ? 2 + 0.75 + 0.6 : 1.5 + 1);
+            fine &= t.wrong == 0 && t.result == HOOP_ERR_TIMEOUT && took < (rank == BEHIND ? 2 + 0.75 + 0.6 : 1.5 + 1);
             most = took > most ? took : most;
         }
         good += fine;
@@ -345,8 +321,8 @@ half_open_and_idle(void)
     proxy_reset(x);
     party_run(&p, RANKS, work, &s, 90);
     for (int rank = 0; rank < RANKS; rank++) {
-        tale t = hear(rank);
-        good &= t.wrong == 0 && t.code == HOOP_ERR_PEER_LOST && t.at - done_at(&x->door[0]) < 5.2 + 1.5;
+        told t = hear(rank);
+        good &= t.wrong == 0 && t.result == HOOP_ERR_PEER_LOST && t.at - done_at(&x->door[0]) < 5.2 + 1.5;
     }
     if (!good)
         show("deaf and idle");
@@ -402,8 +378,8 @@ cuts(int n)
         at = party_clock();
         party_wait(&p);
         for (int rank = 0; rank < RANKS; rank++) {
-            tale t = hear(rank);
-            fine &= t.wrong == 0 && t.code == HOOP_ERR_TIMEOUT && t.at - at <= 3.3;
+            told t = hear(rank);
+            fine &= t.wrong == 0 && t.result == HOOP_ERR_TIMEOUT && t.at - at <= 3.3;
             named += rank != BEHIND && t.rank == BEHIND;
             most = t.at - at > most ? t.at - at : most;
         }
@@ -435,9 +411,9 @@ control(void)
         right = all_right();
         fine = 1;
         for (int rank = 0; rank < RANKS; rank++) {
-            tale t = hear(rank);
-            fine &= p.guest[rank].status == 0 && t.wrong == 0 && t.code >= 0 && p.guest[rank].seconds < 5;
-            fine &= t.code == 0 || t.rank == BEHIND || rank == BEHIND; /* a last operation may be right on some */
+            told t = hear(rank);
+            fine &= p.guest[rank].status == 0 && t.wrong == 0 && t.result >= 0 && p.guest[rank].seconds < 5;
+            fine &= t.result == 0 || t.rank == BEHIND || rank == BEHIND; /* a last operation may be right on some */
         }
         good += right || fine;
         if (!right && !fine) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages that cannot come: every rank that waits gets a sentence that names the pair and the call, in bounded time. */
 #include "hoop.h"
-#include "t/tap/tap.h"
-#include "t/tools/party.h"
+#include "t/sys/told.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -13,18 +12,7 @@
 enum { LIMIT_MS = 5000, LARGE = 4 << 20 };
 enum { PLOTS = 4, FIRST_LIMITED = 3 }; /* scenes */
 
-static party p;
 static int32_t array[LARGE / 4];
-
-/* Notes: result, rank named, seconds, sentence. */
-static int
-tell(hoop_comm *comm, hoop_result result, double since)
-{
-    hoop_error e = {.size = sizeof(e)};
-    hoop_comm_error(comm, &e);
-    party_note("%d %d %.3f %s", (int)result, e.rank, party_clock() - since, e.text);
-    return 0;
-}
 
 typedef struct wanted {
     hoop_result result;
@@ -34,15 +22,12 @@ typedef struct wanted {
 } wanted;
 
 static int
-told(int rank, wanted w)
+is_told(int rank, wanted w)
 {
-    int code = -1, named = -1;
-    double seconds = -1;
-    const char *note = p.guest[rank].note;
-    sscanf(note, "%d %d %lf", &code, &named, &seconds);
-    return case_ok(code == (int)w.result && (w.rank < 0 || named == w.rank) && seconds >= w.least &&
-                       seconds <= w.most + tap_room() && strstr(note, w.word) && strstr(note, w.other),
-                   "rank %d: %s", rank, note);
+    told t = hear(rank);
+    return case_ok(t.result == (int)w.result && (w.rank < 0 || t.rank == w.rank) && t.ms >= w.least * 1000 &&
+                       t.ms <= (w.most + tap_room()) * 1000 && strstr(t.text, w.word) && strstr(t.text, w.other),
+                   "rank %d: %s", rank, p.guest[rank].note);
 }
 
 /* --- other calls --- */
@@ -73,7 +58,7 @@ mismatches(void)
         snprintf(awaited, sizeof(awaited), "rank 1 called recv of %zu x int32 (tag 3) from rank 0", counts[i][1]);
         wanted w = {HOOP_ERR_MISMATCH, -1, 0, 5, sent, awaited};
         int bad = party_run(&p, 2, other_count, counts[i], 90);
-        good += told(0, w) & told(1, w) & (bad == 0);
+        good += is_told(0, w) & is_told(1, w) & (bad == 0);
     }
     is_int(n, good, "a receive that is too small is a mismatch on both ranks, whose sentence has both calls");
 }
@@ -110,7 +95,7 @@ other_blocks(void)
                  counts[i][1]);
         wanted w = {HOOP_ERR_MISMATCH, -1, 0, 5, sent, awaited};
         party_run(&p, 3, other_block, counts[i], 90);
-        good += told(0, w) & told(1, w) & told(2, w);
+        good += is_told(0, w) & is_told(1, w) & is_told(2, w);
     }
     is_int(3, good, "blocks of an alltoallv with different counts on their two ranks are named on every rank");
 }
@@ -161,7 +146,7 @@ times_out(int i)
     wanted w = {HOOP_ERR_TIMEOUT, 0, LIMIT_MS / 1e3 - 0.1, LIMIT_MS / 1e3 + 1.2, "rank 2 (", "rank 0 ("};
     party_run(&p, 4, too_late, &s, 90);
     const char *note = p.guest[2].note;
-    ok(told(2, w) && strstr(note, s.sends ? "send of 1048576 x int32 (tag 3) to" : "recv of 5 x int32 (tag 3) from"),
+    ok(is_told(2, w) && strstr(note, s.sends ? "send of 1048576 x int32 (tag 3) to" : "recv of 5 x int32 (tag 3) from"),
        "a message that does not come within the time-out: the pair and the call are named: %s", note);
 }
 
@@ -188,7 +173,7 @@ deaths(void)
         plot s = {i & 1, i >> 1};
         wanted w = {HOOP_ERR_PEER_LOST, 0, 0, 1.3, "rank 0 (", "rank 0 ("};
         party_run(&p, 4, killed, &s, 90);
-        good += told(2, w) & told(1, w) & told(3, w);
+        good += is_told(2, w) & is_told(1, w) & is_told(3, w);
         if (i == 0)
             diag("%s", p.guest[2].note);
     }
@@ -222,7 +207,7 @@ departures(void)
         plot s = {i & 1, i >> 1};
         wanted w = {HOOP_ERR_PEER_LOST, 0, 0, 2.3, "rank 2 (", "left the communicator"};
         party_run(&p, 4, leaves, &s, 90);
-        good += told(2, w);
+        good += is_told(2, w);
     }
     is_int(4, good, "a rank that leaves: the one that waits for it is told so");
 }

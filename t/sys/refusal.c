@@ -4,8 +4,7 @@
  * where it calls again in time, or where all refuse, nothing happens.
  */
 #include "hoop.h"
-#include "t/tap/tap.h"
-#include "t/tools/party.h"
+#include "t/sys/told.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +32,6 @@ typedef struct plot {
     double loop;   /* the guilty one has an event loop of its own, to which it comes back after so many seconds */
 } plot;
 
-static party p;
 static float in[COUNT * RANKS], out[COUNT * RANKS];
 
 /* sendbuf == recvbuf is the in-place form of rank 0 only. */
@@ -61,16 +59,6 @@ call(hoop_comm *comm, form f, int bad)
         return hoop_group_end(comm);
     }
     return result ? result : hoop_work_wait(work, -1);
-}
-
-/* Code, seconds, rank, operation, sentence. */
-static void
-tell(hoop_comm *comm, hoop_result result, double since)
-{
-    hoop_error e = {.size = sizeof(e)};
-    hoop_comm_error(comm, &e);
-    party_note("%d %.2f %d %llu %s", (int)result, party_clock() - since, e.rank, (unsigned long long)e.sequence,
-               e.text);
 }
 
 static int
@@ -123,33 +111,24 @@ looks_late(int rank, int size, void *arg)
 }
 
 static int
-all_told(unsigned long long operation, const char *what)
+all_told(int operation, const char *what)
 {
     int good = 1;
     for (int rank = 0; rank < RANKS; rank++) {
-        int code = 0, named = -1, text = 0;
-        double took = 0;
-        unsigned long long sequence = 0;
-        sscanf(p.guest[rank].note, "%d %lf %d %llu %n", &code, &took, &named, &sequence, &text);
-        if (code == HOOP_ERR_MISMATCH && (took < 2.0 + tap_room() || rank == GUILTY) && named == GUILTY &&
-            sequence == operation && strstr(p.guest[rank].note, what))
-            continue;
-        diag("rank %d: %s", rank, p.guest[rank].note);
-        good = 0;
+        told t = hear(rank);
+        good &= t.result == HOOP_ERR_MISMATCH && (t.ms < 2000 + tap_room() * 1000 || rank == GUILTY) &&
+                t.rank == GUILTY && t.operation == operation && strstr(t.text, what);
     }
-    return good;
+    return good || show("told");
 }
 
 static int
 all_succeed(void)
 {
     int good = 1;
-    for (int rank = 0; rank < RANKS; rank++) {
-        good &= p.guest[rank].status == 0 && strncmp(p.guest[rank].note, "0 ", 2) == 0;
-        if (!good)
-            diag("rank %d: %d, %s", rank, p.guest[rank].status, p.guest[rank].note);
-    }
-    return good;
+    for (int rank = 0; rank < RANKS; rank++)
+        good &= p.guest[rank].status == 0 && hear(rank).result == HOOP_SUCCESS;
+    return good || show("succeed");
 }
 
 static void

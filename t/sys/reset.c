@@ -5,8 +5,7 @@
  * when a process is killed after that.
  */
 #include "hoop.h"
-#include "t/tap/tap.h"
-#include "t/tools/party.h"
+#include "t/sys/told.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -19,8 +18,6 @@
 #include <unistd.h>
 
 enum { RANKS = 8, FEW = 4, COUNT = 1 << 17, DESCRIPTORS = 256 };
-
-static party p;
 
 typedef struct plot {
     int victim;
@@ -106,7 +103,6 @@ static int
 rank_of_plot(int rank, int size, void *arg)
 {
     plot *s = arg;
-    hoop_error e = {.size = sizeof(e)};
     hoop_comm *comm;
     pthread_t thread;
     int wrong = 0;
@@ -116,8 +112,7 @@ rank_of_plot(int rank, int size, void *arg)
     if (rank == s->victim && pthread_create(&thread, NULL, reset_later, s) != 0)
         return 4;
     hoop_result result = work(comm, s->run, &wrong);
-    hoop_comm_error(comm, &e);
-    party_note("%d %d %d %d %d %.3f %s", (int)result, e.rank, e.flags, (int)e.sequence, wrong, party_clock(), e.text);
+    tell_of(comm, result, 0, wrong);
     party_nap(s->linger);
     hoop_comm_destroy(comm);
     if (rank == s->victim)
@@ -136,7 +131,6 @@ computes(int rank, int size, void *arg)
     const plot *s = arg;
     hoop_comm *comm;
     hoop_work *w = NULL;
-    hoop_error e = {.size = sizeof(e)};
     int done = 0;
     (void)size;
     if (party_create(&comm) != HOOP_SUCCESS)
@@ -162,8 +156,7 @@ computes(int rank, int size, void *arg)
     }
     result = result == HOOP_SUCCESS ? hoop_work_wait(w, -1) : result;
     party_mark();
-    hoop_comm_error(comm, &e);
-    party_note("%d %d %d %d %d %.3f %s", (int)result, e.rank, e.flags, (int)e.sequence, 0, party_clock(), e.text);
+    tell(comm, result, 0);
     hoop_comm_destroy(comm);
     return 0;
 }
@@ -235,31 +228,6 @@ meets(int rank, int size, void *arg)
     return result != HOOP_SUCCESS || sum != size - 1;
 }
 
-typedef struct tale {
-    int code, rank, flags, sequence, wrong;
-    double at;
-    char text[256];
-} tale;
-
-static tale
-hear(int rank)
-{
-    tale t = {.code = -1, .rank = -1};
-    int used = 0;
-    if (sscanf(p.guest[rank].note, "%d %d %d %d %d %lf %n", &t.code, &t.rank, &t.flags, &t.sequence, &t.wrong, &t.at,
-               &used) >= 6)
-        snprintf(t.text, sizeof(t.text), "%.255s", p.guest[rank].note + used);
-    return t;
-}
-
-static int
-show_all(const char *what)
-{
-    for (int rank = 0; rank < p.size; rank++)
-        diag("%s, rank %d (status %#x): %s", what, rank, (unsigned)p.guest[rank].status, p.guest[rank].note);
-    return 0;
-}
-
 static int sure; /* how often all_say has found the server's own sentence on all ranks */
 
 /*
@@ -269,22 +237,22 @@ static int sure; /* how often all_say has found the server's own sentence on all
 static int
 all_say(int except, int victim, double since, double most, const char *part)
 {
-    tale first = hear(except == 0);
+    told first = hear(except == 0);
     char name[32];
     int good = 1, same = 1;
     snprintf(name, sizeof(name), "rank %d (", victim);
     for (int rank = 0; rank < p.size; rank++) {
-        tale t = hear(rank);
+        told t = hear(rank);
         if (rank == except)
             continue;
         same &= t.flags == 0 && strcmp(t.text, first.text) == 0;
-        good &= p.guest[rank].status == 0 && t.code == HOOP_ERR_PEER_LOST && t.sequence > 0 && t.wrong == 0 &&
+        good &= p.guest[rank].status == 0 && t.result == HOOP_ERR_PEER_LOST && t.operation > 0 && t.wrong == 0 &&
                 t.rank == first.rank && strstr(t.text, part) && strstr(t.text, name) &&
                 (since <= 0 || t.at - since <= most + tap_room());
         good &= t.flags || first.flags || strcmp(t.text, first.text) == 0;
     }
     sure += same;
-    return good ? 1 : show_all(part);
+    return good ? 1 : show(part);
 }
 
 static int
@@ -352,8 +320,8 @@ control_reset(int n)
         plot s = {.victim = (int)(tap_random() % FEW), .server = 1, .at = moment(), .run = 1.2};
         int bad = party_run(&p, FEW, rank_of_plot, &s, 90);
         for (int rank = 0; rank < FEW; rank++)
-            bad += hear(rank).code != HOOP_SUCCESS || hear(rank).wrong;
-        good += !bad || show_all("control");
+            bad += hear(rank).result != HOOP_SUCCESS || hear(rank).wrong;
+        good += !bad || show("control");
     }
     is_int(n, good, "the way of a rank to the server is reset within operations: all are right, nobody notices");
     for (tap_wait w = {0}; left_in_peace() < n && tap_waits(&w);)
@@ -385,7 +353,7 @@ moments(int splits, const char *what)
     int good = 0, before = left_in_peace();
     for (int i = 0; i < MOMENTS; i++) {
         plot s = {.victim = i % FEW, .at = i * 0.0005, .linger = splits};
-        good += party_run(&p, FEW, meets, &s, 30) == 0 || show_all(what);
+        good += party_run(&p, FEW, meets, &s, 30) == 0 || show(what);
     }
     is_int(MOMENTS, good, "the way to the server is reset at each of %d moments of %s: no harm", MOMENTS, what);
     for (int i = 0; i < 3000 && left_in_peace() < before + MOMENTS; i++)
@@ -422,8 +390,8 @@ own_loop(int n)
         plot s = {.victim = (int)(tap_random() % FEW), .server = 1, .at = 2, .linger = 1.5};
         int bad = party_run(&p, FEW, computes, &s, 90);
         for (int rank = 0; rank < FEW; rank++)
-            bad += hear(rank).code != HOOP_SUCCESS;
-        good += !bad || show_all("own loop");
+            bad += hear(rank).result != HOOP_SUCCESS;
+        good += !bad || show("own loop");
     }
     is_int(n, good, "the way to the server of a rank that drives by descriptor is reset while it computes: no harm");
 }
@@ -438,8 +406,8 @@ seldom(int n)
         plot s = {.victim = (int)(tap_random() % FEW), .run = 1.1 + (double)(tap_random() % 100) / 400};
         int guilty = (s.victim + FEW - 1) % FEW, bad = party_run(&p, FEW, computes, &s, 90);
         for (int rank = 0; rank < FEW; rank++)
-            bad += hear(rank).code != HOOP_ERR_TIMEOUT || hear(rank).rank != guilty;
-        good += !bad || show_all("seldom");
+            bad += hear(rank).result != HOOP_ERR_TIMEOUT || hear(rank).rank != guilty;
+        good += !bad || show("seldom");
     }
     unsetenv("HOOP_OP_TIMEOUT_MS");
     is_int(n, good, "a rank that drives by descriptor and looks once in more than a second is not taken for absent");

@@ -5,8 +5,7 @@
  * wakes up instead of blaming them.
  */
 #include "hoop.h"
-#include "t/tap/tap.h"
-#include "t/tools/party.h"
+#include "t/sys/told.h"
 
 #include <signal.h>
 #include <stdint.h>
@@ -26,8 +25,6 @@ enum {
     SILENT_LIMIT_MS = 12500,
     SCENES = 8
 };
-
-static party p;
 
 typedef struct plot {
     int how;  /* 0: blocking; 1: short waits; 2: the background thread */
@@ -69,7 +66,6 @@ operate(int rank, int size, void *arg)
     static float in[COUNT], out[COUNT];
     const plot *s = arg;
     hoop_comm *comm = NULL;
-    hoop_error e = {.size = sizeof(e)};
     int wrong = 0;
     if (rank == 0)
         party_nap(s->late / 1e3);
@@ -87,8 +83,7 @@ operate(int rank, int size, void *arg)
             party_mark();
     }
     party_mark();
-    hoop_comm_error(comm, &e);
-    party_note("%d %d %d %.3f %s", (int)result, e.rank, wrong, party_clock(), e.text);
+    tell_of(comm, result, 0, wrong);
     hoop_comm_destroy(comm);
     return result != HOOP_SUCCESS || wrong;
 }
@@ -98,11 +93,10 @@ failures(void)
 {
     int bad = 0;
     party_wait(&p);
-    for (int rank = 0; rank < p.size; rank++) {
-        if (p.guest[rank].status)
-            diag("rank %d, status %#x: %s", rank, (unsigned)p.guest[rank].status, p.guest[rank].note);
+    for (int rank = 0; rank < p.size; rank++)
         bad += p.guest[rank].status != 0;
-    }
+    if (bad)
+        show("failed");
     return bad;
 }
 
@@ -216,15 +210,12 @@ one_stopped(void)
     kill(p.guest[victim].pid, SIGCONT);
     party_wait(&p);
     for (int rank = 0; rank < RANKS; rank++) {
-        int code = -1, named = -1, wrong = -1;
-        double when = 0;
-        sscanf(p.guest[rank].note, "%d %d %d %lf", &code, &named, &wrong, &when);
-        int right =
-            code == HOOP_ERR_TIMEOUT && named == victim && wrong == 0 && (rank != victim || when - at < 1 + tap_room());
-        if (!right)
-            diag("rank %d of which %d was stopped: %s", rank, victim, p.guest[rank].note);
-        good += right;
+        told t = hear(rank);
+        good += t.result == HOOP_ERR_TIMEOUT && t.rank == victim && t.wrong == 0 &&
+                (rank != victim || t.at - at < 1 + tap_room());
     }
+    if (good < RANKS)
+        show("stopped");
     is_int(RANKS, good, "a rank that was stopped alone is named by all, by itself as well: %s", p.guest[victim].note);
 }
 

@@ -3,18 +3,8 @@
 # hooprun on this machine: its options in every spelling, what ranks get, output by whole lines, input, exit statuses.
 # time limit: 240
 . "$abs_top_srcdir/t/tap/tap.sh"
-hooprun=$abs_top_builddir/bin/hooprun
-unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME
+. "$abs_top_srcdir/t/sys/hooprun.sh"
 plan_lazy
-cd "$tmp" || bail "no $tmp"
-
-# run ARGUMENT...: hooprun's output, error and status in $out, $err, $status.
-run()
-{
-    timeout 60 "$hooprun" "$@" >out 2>err </dev/null
-    status=$?
-    out=$(cat out) err=$(cat err)
-}
 
 # --- spellings ---
 for spelling in '-n 3' '-np 3' '--np 3' '-n3' '-np=3' '--np=3' '-n=3' '-N 3' '-N3' '-ppn 3' '--ppn=3' '--npernode 3' \
@@ -53,15 +43,6 @@ is 1 "$status" '--wdir of a folder that is not there'
 like 'cannot change into the folder .*/nowhere: No such file' "$err" 'is said'
 
 # --- mistakes: a sentence and status 2 ---
-refused()
-{
-    pattern=$1 text=$2
-    shift 2
-    run "$@"
-    is 2 "$status" "$text: status 2"
-    like "^hooprun: $pattern" "$err" "$text: said"
-    is 1 "$(wc -l <err | tr -d ' ')" "$text: in one line"
-}
 refused 'there is no option --hosfile; the nearest one is --hostfile' 'an unknown option' --hosfile x true
 refused 'there is no option -np4x; the nearest one is -np' 'another' -np4x true
 refused 'there is no option --nonesuch. hooprun --help lists them all' 'one that is near to none' --nonesuch true

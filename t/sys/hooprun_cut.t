@@ -5,21 +5,12 @@
 # which hooprun is as silent, ends nothing. The agent can always reach hooprun's server, as long as there is one.
 # time limit: 120
 . "$abs_top_srcdir/t/tap/tap.sh"
-hooprun=$abs_top_builddir/bin/hooprun
-unset HOOP_HOSTFILE HOOP_RSH SSH_CONNECTION
+. "$abs_top_srcdir/t/sys/hooprun.sh"
 HOOP_SOCKET_IFNAME=127.0.0.0/8
 HOOP_PEER_TIMEOUT_MS=6000 # a lease of 9 s; of 21 s while the server answers
 export HOOP_SOCKET_IFNAME HOOP_PEER_TIMEOUT_MS
 plan_lazy
-cd "$tmp" || bail "no $tmp"
 
-running()
-{
-    case $(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null) in
-    '' | Z | X) false ;;
-    esac
-}
-ended() { for p in "$@"; do ! running "$p" || return 1; done; }
 lines() { [ "$(wc -l 2>/dev/null <"$2")" -ge "$1" ]; }
 
 mkfifo to_far from_far
@@ -56,8 +47,8 @@ kill -STOP $(cat cable)
 ok 'a cut: a line' await lines 1 err
 like '^hooprun: n1 \(ranks 0-1\) has sent nothing for [3-9]\.[0-9] s; is it down, or the network to it\?$' "$(cat err)" 'after three seconds it names the host'
 sleep 10
-ok 'while the agent reaches the server, nothing ends' running "$started"
-nok 'nor any rank' ended $(cat pids)
+nok 'while the agent reaches the server, nothing ends' gone "$started"
+nok 'nor any rank' gone $(cat pids)
 kill -CONT $(cat cable)
 ok 'the cable is whole again: another line' await grep -q again err
 like '^hooprun: n1 answers again after 1[0-9]\.[0-9] s$' "$(tail -n 1 err)" 'that it answers again'
@@ -67,8 +58,8 @@ kill -INT "$started"
 wait "$started"
 is 130 $? 'Ctrl-C after a cut: status'
 like '^hooprun: n1 did not answer; ranks 0-1 may still run there, for up to [0-9]+ s$' "$(tail -n 1 err)" 'the last line names the host and its ranks'
-nok 'which do run' ended $(cat pids)
-ok 'until the lease is over' wait_for 60 ended $(cat pids)
+nok 'which do run' gone $(cat pids)
+ok 'until the lease is over' wait_for 60 gone $(cat pids)
 took=$(($(cut -d. -f1 /proc/uptime) - cut))
 ok "not less: $took s" test "$took" -ge 6
 like 'received nothing from hooprun for [0-9.]+ s, and a new connection to it is not answered either .*; it ends its ranks' "$(cat far.err)" \
@@ -76,7 +67,7 @@ like 'received nothing from hooprun for [0-9.]+ s, and a new connection to it is
 kill -KILL $(cat cable)
 
 sleep 2
-running "$(cat slept)" || diag "$(cat err2)"
+! gone "$(cat slept)" || diag "$(cat err2)"
 kill -CONT "$asleep"
 wait "$asleep"
 is 7 $? 'Ctrl-Z for as long: the rank ends as it would have'

@@ -4,10 +4,8 @@
 # killed, ranks that ignore TERM, are stopped, or have left children behind.
 # time limit: 240
 . "$abs_top_srcdir/t/tap/tap.sh"
-hooprun=$abs_top_builddir/bin/hooprun
-unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME
+. "$abs_top_srcdir/t/sys/hooprun.sh"
 plan_lazy
-cd "$tmp" || bail "no $tmp"
 
 # A rank writes the process ids of what it is made of; nothing of them may be left.
 cat >rank <<'END'
@@ -38,13 +36,6 @@ END
 chmod +x rank forest
 rank=$tmp/rank forest=$tmp/forest
 export rank
-running()
-{
-    case $(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null) in
-    '' | Z | X) false ;;
-    esac
-}
-ended() { ! running "$1"; }
 started_all() { [ "$(wc -l 2>/dev/null <pids)" -ge "$1" ]; }
 none_left() { [ "$("$forest")" = 0 ]; }
 
@@ -171,7 +162,7 @@ unread()
     await started_all 2
     sleep 0.5
     kill -INT "$started"
-    ok 'Ctrl-C works while nobody reads the output' await ended "$started"
+    ok 'Ctrl-C works while nobody reads the output' await gone "$started"
     wait "$started"
     is 130 $? 'with its status'
     ok 'nothing is left' none_left

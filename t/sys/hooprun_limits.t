@@ -4,10 +4,8 @@
 # standard output, a hooprun inside another one, and signals to the whole process group.
 # time limit: 240
 . "$abs_top_srcdir/t/tap/tap.sh"
-hooprun=$abs_top_builddir/bin/hooprun
-unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME
+. "$abs_top_srcdir/t/sys/hooprun.sh"
 plan_lazy
-cd "$tmp" || bail "no $tmp"
 run() { timeout 60 "$@" >out 2>err </dev/null; }
 
 run "$hooprun" -n 2 sh -c 'test $HOOP_RANK = 1 || exec sleep 60; ulimit -t 1; while :; do :; done'

@@ -4,28 +4,8 @@
 # that are none, folders, files of a former run, one machine under several names.
 # time limit: 240
 . "$abs_top_srcdir/t/tap/tap.sh"
-hooprun=$abs_top_builddir/bin/hooprun
-unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME
+. "$abs_top_srcdir/t/sys/hooprun.sh"
 plan_lazy
-cd "$tmp" || bail "no $tmp"
-tmp=$(pwd)
-
-run()
-{
-    timeout 60 "$hooprun" "$@" >out 2>err </dev/null
-    status=$?
-    out=$(cat out) err=$(cat err)
-}
-# refused PATTERN TEXT ARGUMENT...: one line, status 2
-refused()
-{
-    pattern=$1 text=$2
-    shift 2
-    run "$@"
-    is 2 "$status" "$text: status 2"
-    like "^hooprun: $pattern" "$err" "$text: said"
-    is 1 "$(wc -l <err | tr -d ' ')" "$text: in one line"
-}
 
 # --- options that there are not ---
 for option in -q -j -z; do

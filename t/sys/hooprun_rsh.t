@@ -4,11 +4,8 @@
 # differ, programs that are missing, shells that fail or hang.
 # time limit: 240
 . "$abs_top_srcdir/t/tap/tap.sh"
-hooprun=$abs_top_builddir/bin/hooprun
-unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME SSH_CONNECTION
+. "$abs_top_srcdir/t/sys/hooprun.sh"
 plan_lazy
-cd "$tmp" || bail "no $tmp"
-tmp=$(pwd)
 
 # shell NAME: a remote shell; its body comes on standard input and sees $host and the command in "$@".
 shell()
@@ -19,21 +16,6 @@ shell()
     } >"$1"
     chmod +x "$1"
 }
-run()
-{
-    timeout 60 "$hooprun" "$@" >out 2>err </dev/null
-    status=$?
-    out=$(cat out) err=$(cat err)
-}
-
-# A zombie is not running.
-running()
-{
-    case $(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null) in
-    '' | Z | X) false ;;
-    esac
-}
-ended() { ! running "$1"; }
 
 shell clean <<'END'
 exec env -i PATH="$PATH" HOME="$HOME" HOST="$host" "$@"
@@ -231,11 +213,11 @@ hanging_started() { [ "$(wc -l <pids)" = 2 ]; }
 start "$hooprun" --rsh ./hanging -H n1,n2 true >out 2>err </dev/null
 await hanging_started
 kill -INT "$started"
-ok 'Ctrl-C while a host does not answer' await ended "$started"
+ok 'Ctrl-C while a host does not answer' await gone "$started"
 wait "$started"
 is 130 $? 'has its status'
 for p in $(cat pids); do
-    ok 'and leaves nothing here' await ended "$p"
+    ok 'and leaves nothing here' await gone "$p"
 done
 shell babbling <<'END'
 printf '\nHOOP-AGENT 10 9.9.9 -\nthis is no packet at all'
@@ -284,7 +266,7 @@ await hanging_started
 kill -KILL "$started"
 wait "$started" 2>/dev/null
 for p in $(cat pids); do
-    ok 'launcher killed: five seconds later the ranks are gone' await ended "$p"
+    ok 'launcher killed: five seconds later the ranks are gone' await gone "$p"
 done
 
 # Many hosts.

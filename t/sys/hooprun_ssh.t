@@ -153,18 +153,7 @@ is 1 "$status" 'no hoop there: status 1'
 like '^hooprun: n1: hoop-launch not found' "$err" 'said'
 
 # The ends: Ctrl-C, and the launcher or the connection killed.
-running()
-{
-    case $(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null) in
-    '' | Z | X) false ;;
-    esac
-}
-none_left()
-{
-    for p in $(cat pids); do
-        ! running "$p" || return 1
-    done
-}
+none_left() { gone $(cat pids); }
 ready() { [ "$(wc -l <pids)" -ge 2 ]; }
 launch()
 {

@@ -3,13 +3,11 @@
 # What hooprun shows of its ranks: when it is asked with Ctrl-\ (SIGQUIT), at Ctrl-C, and when the time is over.
 # time limit: 120
 . "$abs_top_srcdir/t/tap/tap.sh"
-hooprun=$abs_top_builddir/bin/hooprun
-unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME
+. "$abs_top_srcdir/t/sys/hooprun.sh"
 PATH=$abs_top_builddir/bin:$PATH
 XDG_RUNTIME_DIR=$tmp
 export XDG_RUNTIME_DIR
 plan_lazy
-cd "$tmp" || bail "no $tmp"
 
 # Ranks that reduce for ever; rank 1 is stopped.
 cat >rank <<'END_RANK'

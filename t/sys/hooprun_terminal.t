@@ -4,19 +4,12 @@
 # then; no byte is changed; the window's size; progress bars; and Ctrl-Z, with and without one.
 # time limit: 240
 . "$abs_top_srcdir/t/tap/tap.sh"
-hooprun=$abs_top_builddir/bin/hooprun talker=$abs_top_builddir/t/sys/talker
-unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME PYTHONUNBUFFERED
+. "$abs_top_srcdir/t/sys/hooprun.sh"
+talker=$abs_top_builddir/t/sys/talker
+unset PYTHONUNBUFFERED
 plan_lazy
-cd "$tmp" || bail "no $tmp"
 export hooprun talker
 
-running()
-{
-    case $(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null) in
-    '' | Z | X) false ;;
-    esac
-}
-ended() { ! running "$1"; }
 # A shell whose child was stopped between vfork and exec sleeps in the kernel.
 stopped() { for p; do grep -q '^[^)]*) [TD]' "/proc/$p/stat" || return 1; done; }
 seen() { grep -q "$@" out; }
@@ -64,7 +57,7 @@ killed_while_stopped()
     kill -KILL "$started"
     wait "$started" 2>/dev/null
     for p in $(cat pids); do
-        ok 'hooprun killed while all are stopped: the ranks end too' await ended "$p"
+        ok 'hooprun killed while all are stopped: the ranks end too' await gone "$p"
     done
 }
 scene local stop_and_go -n 2

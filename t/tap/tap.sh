@@ -19,7 +19,7 @@
 #                                     runtime files of its own; scenes that mostly sleep run side by side; $tap_pid is the
 #                                     number of the scene's process
 #     scenes_end                      waits for all scenes; their checks become checks of this test, scene by scene
-#     gone PID                        true when that process has ended
+#     gone PID...                     true when these processes have ended
 #     stop PID                        TERM, two seconds, KILL
 
 tap_pid=$$ tap_run=0 tap_failed=0 tap_planned= tap_started= tap_scenes= started=
@@ -186,10 +186,12 @@ room=$((5 * ${HOOP_TEST_TIME_FACTOR:-1}))
 # A zombie is gone too: nobody may have waited for it yet.
 gone()
 {
-    case $(sed 's/^.*) //' "/proc/$1/stat" 2>/dev/null) in
-    '' | Z*) return 0 ;;
-    *) return 1 ;;
-    esac
+    for tap_process; do
+        case $(sed 's/^.*) //' "/proc/$tap_process/stat" 2>/dev/null) in
+        '' | [ZX]*) ;;
+        *) return 1 ;;
+        esac
+    done
 }
 
 stop()

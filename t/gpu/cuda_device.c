@@ -88,8 +88,6 @@ choose(int number, int size, void *arg)
     hoop_comm *comm = NULL;
     arena array = {0}, touched = {0};
     hp_device *owner = NULL, *current = NULL;
-    (void)number;
-    (void)size;
     put("HOOP_CUDA_DEVICE", c->setting);
     put("LOCAL_RANK", c->local_rank);
     cuda_test_driver();
@@ -143,7 +141,6 @@ static int
 apart(int number, int size, void *arg)
 {
     char text[16];
-    (void)arg;
     snprintf(text, sizeof(text), "%d", number);
     setenv("LOCAL_RANK", text, 1);
     return cuda_rank_be(number, size, adds, 0);

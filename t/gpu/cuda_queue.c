@@ -182,7 +182,6 @@ static void
 test_all(unsigned delay)
 {
     hp_cuda_limits limits;
-    (void)delay;
     device = cuda_test_open();
     hp_cuda_limits_of(device, &limits);
     diag("%s, device %d, %s", limits.name, limits.ordinal,

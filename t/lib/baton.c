@@ -22,7 +22,6 @@ static void *
 hold(void *arg)
 {
     const struct timespec moment = {0, 10000000};
-    (void)arg;
     hp_baton_take(comm, HP_NEVER);
     atomic_store(&held, 1);
     while (!atomic_load(&let_go))

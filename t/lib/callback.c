@@ -92,7 +92,6 @@ on_refused(void *arg, hoop_result result)
     hoop_comm *made = NULL;
     int32_t in = 1, out = 0;
     size_t index;
-    (void)result;
     tap_note(hoop_iallreduce(&in, &out, 1, HOOP_INT32, HOOP_SUM, comm, &other) == HOOP_SUCCESS);
     works[0] = other;
     expect_refusal(hoop_work_wait(other, -1));
@@ -231,7 +230,6 @@ static atomic_int slow; /* 1: the function runs, 2: it has ended */
 static void
 on_slow(void *arg, hoop_result result)
 {
-    (void)arg, (void)result;
     atomic_store(&slow, 1);
     usleep(300000);
     atomic_store(&slow, 2);

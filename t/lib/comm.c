@@ -161,7 +161,6 @@ bite(int rank, int size, void *arg)
 {
     hoop_comm *comm;
     const int *waits = arg;
-    (void)size;
     if (*waits)
         setenv("HOOP_SLICE_BYTES", "16384", 1); /* many steps */
     if (!worked(hoop_comm_create(&comm, NULL), "create"))
@@ -174,7 +173,6 @@ static int
 rank_main(int rank, int size, void *arg)
 {
     hoop_comm *comm;
-    (void)size;
     if (!worked(hoop_comm_create(&comm, NULL), "create"))
         return 1;
     int good = rank == 0 ? look_round(comm, arg) : answer(comm, arg);

@@ -23,8 +23,6 @@ static char warning[512];
 static void
 keep_line(void *arg, int level, const char *line)
 {
-    (void)arg;
-    (void)level;
     warnings++;
     snprintf(warning, sizeof(warning), "%s", line);
 }

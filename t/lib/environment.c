@@ -25,8 +25,6 @@ static char named[64]; /* and the name that this host has in it */
 static void
 keep_line(void *arg, int level, const char *line)
 {
-    (void)arg;
-    (void)level;
     snprintf(named, sizeof(named), "%.*s", (int)strcspn(line, ":"), line);
     if (strstr(line, "launcher: "))
         snprintf(said, sizeof(said), "%s", strstr(line, "launcher: "));

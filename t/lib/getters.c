@@ -44,7 +44,6 @@ tell(int rank, int size, void *arg)
     hoop_comm *comm;
     char text[HOOP_ADDRESS_TEXT] = "none", after[HOOP_ADDRESS_TEXT] = "none";
     int wrong = 0;
-    (void)rank, (void)size;
     if (arg)
         setenv("HOOP_SOCKET_IFNAME", arg, 1);
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)

@@ -46,7 +46,6 @@ static void *
 block(void *arg)
 {
     int64_t in[COUNT] = {1, 2, 3}, out[COUNT];
-    (void)arg;
     for (int round = 0; round < ROUNDS; round++) {
         memset(out, 0, sizeof(out));
         tap_note(hoop_allreduce(in, out, COUNT, HOOP_INT64, HOOP_SUM, comm) == HOOP_SUCCESS);
@@ -60,7 +59,6 @@ static void *
 watch(void *arg)
 {
     hoop_error error = {.size = sizeof(error)};
-    (void)arg;
     for (int round = 0; round < ROUNDS; round++) {
         tap_note(hoop_comm_error(comm, &error) == HOOP_SUCCESS);
         tap_note(hoop_comm_size(comm) == 1 && hoop_comm_rank(comm) == 0);
@@ -74,7 +72,6 @@ static void *
 group(void *arg)
 {
     int64_t in[2][COUNT] = {{4, 5, 6}, {7, 8, 9}}, out[2][COUNT];
-    (void)arg;
     for (int round = 0; round < ROUNDS; round++) {
         memset(out, 0, sizeof(out));
         tap_note(hoop_group_start(comm) == HOOP_SUCCESS);
@@ -191,7 +188,6 @@ test_own_loop(void)
 static void *
 abort_it(void *arg)
 {
-    (void)arg;
     hoop_comm_abort(comm, "the test says so");
     return NULL;
 }

@@ -146,7 +146,6 @@ die_after_five(int rank, int size, void *arg)
 {
     float value = 1;
     hoop_comm *comm = party_join(5);
-    (void)size, (void)arg;
     if (rank == 1)
         raise(SIGKILL);
     hoop_result result = hoop_allreduce(&value, &value, 1, HOOP_FLOAT32, HOOP_SUM, comm);
@@ -202,7 +201,6 @@ wait_for_zero(int rank, int size, void *arg)
 {
     float value = 1;
     hoop_comm *comm = party_join(2);
-    (void)arg;
     for (tap_wait w = {0}; rank == 0 && (all_wait(size) != size) && tap_waits(&w);)
         party_nap(0.05);
     if (rank == 0)
@@ -264,7 +262,6 @@ tell_data_times(int rank, int size, void *arg)
     hoop_comm *comm = party_join(1);
     hoop_result result = send_slowly(rank, comm);
     hp_flight_collection all = look();
-    (void)size, (void)arg;
     for (size_t i = 0; i < all.count; i++) {
         const hp_flight *f = all.entry[i].flight;
         const hp_flight_record *m = newest(f), *r = m - 1;
@@ -326,7 +323,6 @@ split_late(int rank, int size, void *arg)
 {
     hoop_comm *comm = party_join(1), *part = NULL;
     int8_t byte = 0;
-    (void)size, (void)arg;
     int in_split = 0;
     for (tap_wait w = {0}; rank == 1 && !(in_split = waits_in_split()) && tap_waits(&w);)
         party_nap(0.05);
@@ -382,7 +378,6 @@ static char warning[512];
 static void
 note_warning(void *arg, int level, const char *line)
 {
-    (void)arg;
     if (level > 1)
         return;
     warnings++;

@@ -97,7 +97,6 @@ serve_pages(int port, int tell, double after)
 {
     static const char page[] = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
     int fd = listen_at(port, tell);
-    (void)after;
     for (;;) {
         int guest = accept(fd, NULL, NULL);
         if (guest >= 0 && write(guest, page, sizeof(page) - 1) < 0)
@@ -110,7 +109,6 @@ static void
 say_nothing(int port, int tell, double after)
 {
     listen_at(port, tell);
-    (void)after;
     for (;;)
         pause();
 }

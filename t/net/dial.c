@@ -114,14 +114,12 @@ run_for(uint64_t ns)
 static const hp_keys *
 on_keys(void *arg, const uint8_t job_id[HP_JOB_ID_BYTES])
 {
-    (void)arg;
     return memcmp(job_id, house.keys.job_id, HP_JOB_ID_BYTES) == 0 ? &house.keys : NULL;
 }
 
 static int
 on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
 {
-    (void)arg, (void)hello;
     *policy = house.policy;
     return 1;
 }
@@ -129,7 +127,6 @@ on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
 static hp_status
 on_judge(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assigned)
 {
-    (void)arg, (void)hello;
     house.peer = *peer;
     *assigned = 3;
     int turn = house.judged++;
@@ -139,7 +136,6 @@ on_judge(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assign
 static void
 on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr *peer)
 {
-    (void)arg, (void)hello, (void)features, (void)peer;
     house.entered++;
     hp_socket_close(fd);
 }
@@ -170,7 +166,6 @@ static void
 on_lout_guest(void *arg, int ready)
 {
     char bytes[512];
-    (void)arg, (void)ready;
     (void)!recv(lout.guest, bytes, sizeof(bytes), 0);
     if (lout.says)
         (void)!send(lout.guest, lout.says, strlen(lout.says), MSG_NOSIGNAL);
@@ -183,7 +178,6 @@ static void
 on_lout(void *arg, int ready)
 {
     hp_addr peer;
-    (void)arg, (void)ready;
     lout.guest = hp_sock_accept(lout.fd, &peer);
     if (lout.guest < 0)
         return;

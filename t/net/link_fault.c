@@ -481,7 +481,6 @@ test_fresh(void)
 static void
 nothing(void *arg)
 {
-    (void)arg;
 }
 
 /* The peer's handshake failed at the last moment, on its side only: it dials again, and the link is as good as new. */
@@ -515,7 +514,6 @@ static volatile sig_atomic_t pipes;
 static void
 count_pipe(int number)
 {
-    (void)number;
     pipes++;
 }
 

@@ -99,7 +99,6 @@ static void
 on_end_free(void *arg, int ready)
 {
     struct end *end = arg;
-    (void)ready;
     end->calls++;
     hp_watch_free(end->watch);
     hp_watch_free(end->victim);
@@ -261,7 +260,6 @@ static struct {
 static void *
 push(void *arg)
 {
-    (void)arg;
     for (int i = 0; i < 20000; i++) {
         __atomic_add_fetch(&hammer.pushed, 1, __ATOMIC_RELEASE);
         hp_loop_wake(hammer.loop);
@@ -285,7 +283,6 @@ static hp_loop *signalled;
 static void
 on_signal(int number)
 {
-    (void)number;
     hp_loop_wake(signalled);
 }
 

@@ -25,7 +25,6 @@ static hoop_result
 on_head(void *arg, const hp_frame *frame, hoop_error *error)
 {
     int i = seen.heads++;
-    (void)arg;
     if (i == seen.refuse_at || i >= FRAMES || hp_frame_payload(frame) != sizes[i])
         return hp_err_set(error, HOOP_ERR_MISMATCH, "the owner refuses frame %d", i);
     hp_link_post(seen.r->in, frame, to[i], sizes[i]);
@@ -35,7 +34,6 @@ on_head(void *arg, const hp_frame *frame, hoop_error *error)
 static hoop_result
 on_credit(void *arg, const uint8_t payload[HP_CREDIT_BYTES], hoop_error *error)
 {
-    (void)arg;
     seen.credits++;
     if (hp_get64(payload) < seen.last)
         return hp_err_set(error, HOOP_ERR_PROTOCOL, "the owner refuses a credit");

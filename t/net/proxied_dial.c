@@ -43,14 +43,12 @@ on_dialled(void *arg, const hp_dial_result *result)
 static const hp_keys *
 on_keys(void *arg, const uint8_t job_id[HP_JOB_ID_BYTES])
 {
-    (void)arg, (void)job_id;
     return &keys;
 }
 
 static int
 on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
 {
-    (void)arg, (void)hello;
     *policy = (hp_handshake_policy){.my_rank = 4, .world = 8, .role = HP_ROLE_DATA};
     return 1;
 }
@@ -58,7 +56,6 @@ on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
 static hp_status
 on_judge(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assigned)
 {
-    (void)arg, (void)peer;
     *assigned = hello->my_rank;
     return HP_OK;
 }
@@ -66,7 +63,6 @@ on_judge(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assign
 static void
 on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr *peer)
 {
-    (void)arg, (void)hello, (void)features, (void)peer;
     hp_socket_close(fd);
 }
 

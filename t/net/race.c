@@ -31,7 +31,6 @@ static hp_dial_result got;
 static const hp_keys *
 on_keys(void *arg, const uint8_t job_id[HP_JOB_ID_BYTES])
 {
-    (void)arg, (void)job_id;
     return &keys;
 }
 
@@ -39,7 +38,6 @@ static int
 on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
 {
     house *h = arg;
-    (void)hello;
     h->asked++;
     *policy = (hp_handshake_policy){.my_rank = h->rank, .world = 8, .role = HP_ROLE_DATA};
     return 1;
@@ -49,7 +47,6 @@ static hp_status
 on_judge(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assigned)
 {
     house *h = arg;
-    (void)peer;
     *assigned = hello->my_rank;
     return h->late-- > 0 ? HP_LATE : HP_OK;
 }
@@ -57,7 +54,6 @@ on_judge(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assign
 static void
 on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr *peer)
 {
-    (void)arg, (void)hello, (void)features, (void)peer;
     hp_socket_close(fd);
 }
 
@@ -87,7 +83,6 @@ close_houses(void)
 static void
 on_dialled(void *arg, const hp_dial_result *result)
 {
-    (void)arg;
     done++;
     got = *result;
 }

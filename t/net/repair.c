@@ -44,7 +44,6 @@ typedef struct pair {
 static void
 kicked(void *arg)
 {
-    (void)arg;
 }
 
 static uint8_t

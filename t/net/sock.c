@@ -26,7 +26,6 @@ static int log_lines;
 static void
 on_log(void *arg, int level, const char *line)
 {
-    (void)arg, (void)level;
     snprintf(log_text, sizeof(log_text), "%s", line);
     log_lines++;
 }

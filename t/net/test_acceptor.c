@@ -19,7 +19,6 @@ char house_log_text[512];
 void
 house_log(void *arg, int level, const char *line)
 {
-    (void)arg, (void)level;
     house_log_lines++;
     snprintf(house_log_text, sizeof(house_log_text), "%s", line);
 }
@@ -79,7 +78,6 @@ static hp_status
 on_judge(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assigned)
 {
     struct house *house = arg;
-    (void)peer;
     house->judged++;
     *assigned = hello->my_rank + 100;
     if (house->kill > 0)

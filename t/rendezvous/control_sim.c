@@ -105,40 +105,30 @@ static void
 on_failed(void *arg, const char *split, const hoop_error *cause, uint32_t pid)
 {
     control_sim *s = arg;
-    (void)split;
-    (void)cause, (void)pid;
     s->failures++;
 }
 
 static int
 on_reached(void *arg, const void *peer)
 {
-    (void)arg;
-    (void)peer;
     return 1;
 }
 
 static const char *
 on_host_of(void *arg, int rank)
 {
-    (void)arg;
-    (void)rank;
     return NULL;
 }
 
 static hp_process
 on_process(void *arg, const hp_member *who)
 {
-    (void)arg;
-    (void)who;
     return HP_PROCESS_UNKNOWN;
 }
 
 static void
 on_ended(void *arg, const hp_roster *ring)
 {
-    (void)arg;
-    (void)ring;
 }
 
 void

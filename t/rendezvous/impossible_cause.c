@@ -24,15 +24,12 @@ static const hp_keys *
 on_keys(void *arg, const uint8_t job_id[HP_JOB_ID_BYTES])
 {
     const liar *l = arg;
-    (void)job_id;
     return l->keys;
 }
 
 static int
 on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
 {
-    (void)arg;
-    (void)hello;
     *policy = (hp_handshake_policy){.my_rank = HP_RANK_SERVER, .role = HP_ROLE_CONTROL};
     return 1;
 }
@@ -40,8 +37,6 @@ on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
 static hp_status
 on_judge(void *arg, const hp_hello *hello, const hp_addr *from, uint32_t *assigned)
 {
-    (void)arg;
-    (void)from;
     *assigned = hello->my_rank;
     return HP_OK;
 }
@@ -53,10 +48,6 @@ on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *erro
     liar *l = arg;
     uint8_t bytes[HP_ABORT_BYTES];
     hoop_error cause;
-    (void)type;
-    (void)payload;
-    (void)n;
-    (void)error;
     hp_err_set(&cause, HOOP_ERR_TIMEOUT, "rank %d stands still", l->rank);
     cause.rank = l->rank;
     cause.reporter = l->reporter;
@@ -69,14 +60,12 @@ on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *erro
 static void
 on_room(void *arg)
 {
-    (void)arg;
 }
 
 static void
 on_closed(void *arg, const hoop_error *error)
 {
     liar *l = arg;
-    (void)error;
     hp_control_conn_free(l->line);
     l->line = NULL;
 }
@@ -86,9 +75,6 @@ on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_a
 {
     liar *l = arg;
     hp_control_conn_owner owner = {l, on_frame, on_room, on_closed};
-    (void)hello;
-    (void)features;
-    (void)from;
     hp_control_conn_free(l->line);
     l->line = hp_control_conn_new(l->loop, fd, &owner);
 }

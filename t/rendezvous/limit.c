@@ -49,7 +49,6 @@ test_shortest(void)
 static hp_process
 process_of(void *arg, const hp_member *who)
 {
-    (void)arg;
     return who->rank == 1 ? HP_PROCESS_RUNS : HP_PROCESS_UNKNOWN;
 }
 

@@ -27,8 +27,6 @@ static int owner_asked, lines_n;
 static hp_process
 process_of(void *arg, const hp_member *who)
 {
-    (void)arg;
-    (void)who;
     owner_asked++;
     return HP_PROCESS_RUNS;
 }
@@ -36,8 +34,6 @@ process_of(void *arg, const hp_member *who)
 static int
 reached(void *arg, const void *peer)
 {
-    (void)arg;
-    (void)peer;
     return 1;
 }
 
@@ -80,7 +76,6 @@ fill(void)
 static void
 take_line(void *arg, const char *line)
 {
-    (void)arg;
     if (lines_n++ == 0)
         snprintf(newest, sizeof(newest), "%s", line);
     if (strstr(line, "ring of"))
@@ -106,7 +101,6 @@ test_table(void)
 static int
 count_bytes(void *arg, const char *bytes, size_t n)
 {
-    (void)bytes;
     *(size_t *)arg += n;
     return 0;
 }

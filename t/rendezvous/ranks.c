@@ -84,7 +84,6 @@ meet_said(const meet *m, const char *part)
 static void
 no_kick(void *arg)
 {
-    (void)arg;
 }
 
 hp_client_options

@@ -361,7 +361,6 @@ static int proven_fd;
 static void
 on_proven(void *arg, const hp_dial_result *result)
 {
-    (void)arg;
     proven_fd = result->fd;
 }
 

@@ -24,7 +24,6 @@ static void
 on_tell(void *arg, void *peer, int type, const void *payload, size_t n)
 {
     sim_conn *g = peer;
-    (void)arg;
     if (!g->present)
         bail("a message of type %d was sent to one who is not there", type);
     if (type == HP_ROSTER)
@@ -47,7 +46,6 @@ on_assign(void *arg, void *peer, hp_roster *roster, int rank)
     sim_conn *g = peer;
     uint8_t bytes[HP_CONTROL_MAX];
     hp_part part;
-    (void)arg;
     drop_ring(g);
     g->joined++;
     g->rank = rank;
@@ -76,7 +74,6 @@ static void
 on_disconnect(void *arg, void *peer)
 {
     sim_conn *g = peer;
-    (void)arg;
     g->disconnected++;
 }
 
@@ -110,7 +107,6 @@ static int
 on_reached(void *arg, const void *peer)
 {
     const sim_conn *g = peer;
-    (void)arg;
     return !g->cut_off;
 }
 
@@ -134,7 +130,6 @@ static void
 on_ended(void *arg, const hp_roster *ring)
 {
     sim *s = arg;
-    (void)ring;
     s->ended++;
 }
 

@@ -92,7 +92,6 @@ static atomic_int called;
 static void
 count_call(void *arg, hoop_result result)
 {
-    (void)arg;
     atomic_fetch_add(&called, result == HOOP_SUCCESS);
 }
 

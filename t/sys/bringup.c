@@ -173,7 +173,6 @@ two_jobs(int rank, int size, void *arg)
     int32_t mine = rank % 2 ? 100 : 1, sum = 0;
     char text[16];
     int half = size / 2;
-    (void)arg;
     setenv("HOOP_JOB", rank % 2 ? "odd" : "even", 1);
     snprintf(text, sizeof(text), "%d", rank / 2);
     setenv("HOOP_RANK", text, 1);
@@ -202,7 +201,6 @@ colocated(int rank, int size, void *arg)
     enum { N = 5000 };
     hoop_comm *comm;
     static int32_t in[N], out[N];
-    (void)arg;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS) {
         hoop_error e = {.size = sizeof(e)};
         hoop_comm_error(NULL, &e);
@@ -245,7 +243,6 @@ wire(int rank, int size, void *arg)
     hoop_comm *comm;
     float *x = calloc(WIRE_COUNT, sizeof(*x));
     unsigned long long before = 0;
-    (void)size;
     setenv("HOOP_SHM", arg, 1);
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return 1;
@@ -266,8 +263,6 @@ static int
 again(int rank, int size, void *arg)
 {
     int fds = 0;
-    (void)rank;
-    (void)arg;
     for (int i = 0; i < 30; i++) {
         hoop_comm *comm;
         char job[32];
@@ -292,8 +287,6 @@ poor(int rank, int size, void *arg)
     hoop_comm *comm = NULL;
     hoop_error e = {.size = sizeof(e)};
     hoop_result r;
-    (void)size;
-    (void)arg;
     if (rank == 1)
         setrlimit(RLIMIT_NOFILE, &limit);
     r = hoop_comm_create(&comm, NULL);

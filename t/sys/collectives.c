@@ -179,7 +179,6 @@ guest(int rank, int size, void *arg)
 {
     const job *j = arg;
     hoop_comm *comm = party_join(0);
-    (void)rank, (void)size;
     int good = modes[j->mode].fn(comm, j->seed);
     return hoop_comm_destroy(comm) == HOOP_SUCCESS && good ? 0 : 2;
 }

@@ -83,7 +83,6 @@ crew(int rank, int size, void *arg)
 {
     static hand hands[THREADS];
     int bad = 0;
-    (void)rank, (void)size, (void)arg;
     for (int i = 0; i < THREADS; i++) {
         hands[i].number = i;
         if (pthread_create(&hands[i].thread, NULL, work, &hands[i]) != 0)

@@ -18,8 +18,6 @@ crosses(int rank, int size, void *arg)
     hoop_comm *comm = party_join(2), *part;
     hoop_result result;
     double since = party_clock();
-    (void)size;
-    (void)arg;
     if (rank == GUILTY)
         result = hoop_comm_split(comm, 0, 0, &part);
     else
@@ -53,8 +51,6 @@ starts_and_splits(int rank, int size, void *arg)
     hoop_comm *comm = party_join(2), *part = NULL;
     hoop_work *work[2];
     double since = party_clock();
-    (void)size;
-    (void)arg;
     hoop_result result = hoop_iallreduce(values, values, COUNT, HOOP_FLOAT32, HOOP_SUM, comm, &work[0]);
     party_nap(rank == GUILTY ? 1.5 : 0);
     if (result == HOOP_SUCCESS)

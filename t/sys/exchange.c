@@ -95,7 +95,6 @@ disagree(int rank, int size, void *arg)
     int32_t from[4] = {0}, to[4];
     hoop_comm *comm = party_join(1);
     hoop_error e = {.size = sizeof(e)};
-    (void)size;
     if (d->without_server)
         party_nap(0.5); /* the test ends the server meanwhile */
     double since = party_clock();
@@ -141,7 +140,6 @@ miss(int rank, int size, void *arg)
     int32_t one = 1, sum = 0;
     hoop_comm *comm = party_join(0);
     hoop_error e = {.size = sizeof(e)};
-    (void)size;
     party_nap(0.5); /* the test ends the server meanwhile */
     if (rank == missing->rank && missing->ends)
         _exit(0);
@@ -178,7 +176,6 @@ wait_for_late(int rank, int size, void *arg)
     int32_t one = 1, sum = 0;
     hoop_comm *comm = party_join(0);
     hoop_stats stats = {.size = sizeof(stats)};
-    (void)size;
     if (rank == late)
         party_nap(0.6);
     hoop_allreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm);

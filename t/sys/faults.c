@@ -60,8 +60,6 @@ endless(int rank, int size, void *arg)
 {
     const plot *s = arg;
     hoop_comm *comm = join();
-    (void)rank;
-    (void)size;
     int wrong = work_until_error(comm, s->count, s->pause);
     double before = party_clock();
     int sticky = hoop_barrier(comm) != HOOP_SUCCESS && party_clock() - before < 1;
@@ -139,7 +137,6 @@ ten_operations(int rank, int size, void *arg)
     hoop_comm *comm = join();
     float one[64] = {0};
     hoop_result result = HOOP_SUCCESS;
-    (void)size;
     for (int i = 0; i < 10 && result == HOOP_SUCCESS; i++) {
         if (rank == s->victim && i == 5)
             party_nap(s->at);
@@ -192,7 +189,6 @@ leaves_early(int rank, int size, void *arg)
 {
     const plot *s = arg;
     hoop_comm *comm = join();
-    (void)size;
     if (rank == s->victim) {
         party_nap(0.2);
         if (s->pause > 0)
@@ -228,7 +224,6 @@ disagree(int rank, int size, void *arg)
     static float in[10000], out[4096 * 16];
     int odd = rank == s->victim, way = (int)s->at;
     hoop_result r = hoop_allreduce(in, out, 100, HOOP_FLOAT32, HOOP_SUM, comm);
-    (void)size;
     double begin = party_clock();
     for (int i = 0; i < 2 && r == HOOP_SUCCESS; i++) /* who was done already learns it at the next call */
         switch (way) {
@@ -311,8 +306,6 @@ static int
 abort_it(int rank, int size, void *arg)
 {
     hoop_comm *comm = join();
-    (void)size;
-    (void)arg;
     if (rank == 2) {
         party_nap(0.2);
         hoop_comm_abort(comm, "the loss is NaN");
@@ -341,7 +334,6 @@ without_server(int rank, int size, void *arg)
     hoop_comm *comm = join();
     hoop_result r = HOOP_SUCCESS;
     float one[64] = {0};
-    (void)size;
     party_nap(0.5);
     for (int i = 0; i < 100 && r == HOOP_SUCCESS; i++)
         r = hoop_allreduce(one, one, 64, HOOP_FLOAT32, HOOP_SUM, comm);
@@ -379,7 +371,6 @@ parent_of_a_sleeper(int rank, int size, void *arg)
 {
     const plot *s = arg;
     hoop_comm *comm = join();
-    (void)size;
     if (rank == s->victim && fork() == 0) {
         party_nap(4);
         _exit(0);
@@ -411,7 +402,6 @@ late_for_chords(int rank, int size, void *arg)
     hoop_comm *comm = join();
     int32_t one = 1, sum = 0;
     hoop_result r;
-    (void)arg;
     if (rank == 2)
         party_nap(2.0);
     r = hoop_allreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm);

@@ -64,8 +64,6 @@ static int
 leave(int rank, int size, void *arg)
 {
     hoop_comm *comm;
-    (void)size;
-    (void)arg;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS || hoop_barrier(comm) != HOOP_SUCCESS)
         return 1;
     if (rank == 1) {

@@ -40,7 +40,6 @@ static atomic_int speaking, forked;
 static void
 speak(void *arg, int level, const char *line)
 {
-    (void)arg, (void)level;
     if (!strstr(line, "listening on"))
         return;
     atomic_store(&speaking, 1);
@@ -79,7 +78,6 @@ forks_in_a_line(int rank, int size, void *arg)
     hoop_comm *comm = NULL;
     pthread_t thread;
     int status = -1, bad;
-    (void)rank, (void)size, (void)arg;
     setenv("HOOP_DEBUG", "info", 1);
     hoop_log_to(speak, NULL);
     pthread_create(&thread, NULL, fork_a_rank, &status);
@@ -96,7 +94,6 @@ static atomic_int told, go_on, over;
 static void
 stand(void *arg, int level, const char *line)
 {
-    (void)arg, (void)level;
     if (!strstr(line, "closed") || atomic_fetch_add(&told, 1) > 0)
         return;
     while (!atomic_load(&go_on))
@@ -153,7 +150,6 @@ slow_log(int rank, int size, void *arg)
     hoop_comm *comm = NULL, *other = NULL;
     pthread_t thread;
     int bad;
-    (void)rank, (void)size, (void)arg;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS || party_second_world(&other) != HOOP_SUCCESS)
         return 1;
     hoop_log_to(stand, NULL);
@@ -205,7 +201,6 @@ cannot_serve(void)
 static void
 stand_until_forked(void *arg, int level, const char *line)
 {
-    (void)arg, (void)level;
     if (!strstr(line, "closed"))
         return;
     atomic_store(&speaking, 1);
@@ -242,7 +237,6 @@ forks_in_a_stop(int rank, int size, void *arg)
     struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     pthread_t thread;
     int status = -1;
-    (void)rank, (void)size, (void)arg;
     setenv("HOOP_DEBUG", "info", 1);
     hoop_log_to(stand_until_forked, NULL);
     hoop_server *server = serve();
@@ -340,7 +334,6 @@ forks_among_rings(int rank, int size, void *arg)
     hoop_server *server = NULL;
     pthread_t thread;
     int forks = 0, rounds = 0, bad = 0, more = 1;
-    (void)size;
     if (hoop_comm_create(&lasting, NULL) != HOOP_SUCCESS || (c->serves && move_to_own_server(lasting, &server)))
         return 1;
     if (rank == 0)

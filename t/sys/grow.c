@@ -109,7 +109,6 @@ grows(int guest, int size, void *arg)
 static int
 one_died(int guest, int size, void *arg)
 {
-    (void)arg;
     if (guest == 2) {
         alarm(1); /* inside hoop_comm_create */
         signal(SIGALRM, SIG_DFL);
@@ -130,7 +129,6 @@ one_died(int guest, int size, void *arg)
 static int
 misfit(int guest, int size, void *arg)
 {
-    (void)arg;
     if (guest == 2)
         setenv("HOOP_CHANNELS", "2", 1);
     if (guest == 3) /* those that wait are compared with each other, too */
@@ -153,7 +151,6 @@ misfit(int guest, int size, void *arg)
 static int
 again(int guest, int size, void *arg)
 {
-    (void)arg;
     hoop_comm *comm = enter(guest, size - 1), *rest;
     if (!comm)
         return bad("create", NULL);
@@ -187,8 +184,6 @@ static int
 misused(int guest, int size, void *arg)
 {
     hoop_comm *comm = party_join(1), *next = NULL;
-    (void)arg;
-    (void)size;
     if (refused("no place", comm, HOOP_ERR_INVALID_ARGUMENT, hoop_comm_grow(comm, NULL), "newcomm is NULL"))
         return 1;
     hoop_group_start(comm);
@@ -209,7 +204,6 @@ static int
 alone(int guest, int size, void *arg)
 {
     hoop_comm *comm, *same = NULL;
-    (void)guest, (void)size, (void)arg;
     unsetenv("HOOP_RENDEZVOUS");
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS || hoop_comm_grow(comm, &same) != HOOP_SUCCESS || same != comm)
         return bad("alone", NULL);

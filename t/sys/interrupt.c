@@ -81,7 +81,6 @@ take_part(int rank, int size, void *arg)
     hoop_comm *comm = way->call ? party_join(1) : NULL;
     hoop_error e = {.size = sizeof(e)};
     hoop_result result = HOOP_SUCCESS;
-    (void)size;
     if (!way->call)
         most = ASKED_TO_CREATE;
     if (rank == GUILTY)

@@ -27,7 +27,6 @@ static void
 keep(void *arg, int level, const char *line)
 {
     int n = atomic_load(&heard.lines);
-    (void)arg, (void)level;
     if (n == LINES)
         return;
     snprintf(heard.line[n], sizeof(heard.line[n]), "%s", line);
@@ -73,7 +72,6 @@ late(int rank, int size, void *arg)
 {
     int32_t value[COUNT] = {0};
     hoop_comm *comm = party_join(1);
-    (void)size, (void)arg;
     hoop_comm_set_name(comm, "pipe");
     hoop_log_to(rank ? keep_and_mark_second : keep, NULL);
     double since = party_clock();
@@ -105,7 +103,6 @@ never_taken(int rank, int size, void *arg)
     hoop_comm *comm = party_join(1);
     hoop_result result =
         rank ? hoop_recv(bytes, 1, HOOP_UINT8, 0, 0, comm) : hoop_send(bytes, 1, HOOP_UINT8, 1, 0, comm);
-    (void)size;
     hoop_comm_set_name(comm, "pipe");
     hoop_log_to(keep, NULL);
     if ((rank ? write(ends[1], bytes, 1) : read(ends[0], bytes, 1)) != 1)

@@ -127,8 +127,6 @@ progresses(int rank, int size, void *arg)
     hoop_comm *comm = party_join(1);
     float *data = calloc(LARGE, sizeof(*data));
     static hoop_work *works[FLIGHT];
-    (void)size;
-    (void)arg;
     for (int i = 0; i < FLIGHT && data; i++)
         hoop_iallreduce(data, data, LARGE, HOOP_FLOAT32, HOOP_SUM, comm, &works[i]);
     double since = party_clock();
@@ -147,7 +145,6 @@ mistakes(int rank, int size, void *arg)
 {
     hoop_error error = {.size = sizeof(error)};
     hoop_comm *comm = party_join(1);
-    (void)rank, (void)size, (void)arg;
     note(hoop_comm_set_timeout(NULL, 1) == HOOP_ERR_INVALID_ARGUMENT, "NULL", 0, &error);
     note(hoop_comm_set_timeout(comm, -1) == HOOP_ERR_INVALID_ARGUMENT, "-1", 0, &error);
     hoop_comm_error(comm, &error);
@@ -166,7 +163,6 @@ no_message(int rank, int size, void *arg)
     hoop_comm *comm = party_join(1);
     hoop_work *work;
     int32_t value;
-    (void)size, (void)arg;
     double since = party_clock();
     hoop_result result = rank ? hoop_barrier(comm) : hoop_irecv(&value, 1, HOOP_INT32, 1, 7, comm, &work);
     if (rank == 0 && result == HOOP_SUCCESS)

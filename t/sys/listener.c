@@ -153,7 +153,6 @@ create(int rank, int size, void *arg)
 {
     hoop_comm *comm = NULL;
     hoop_error e = {.size = sizeof(e)};
-    (void)rank, (void)size, (void)arg;
     hoop_result result = hoop_comm_create(&comm, NULL);
     hoop_comm_error(NULL, &e);
     party_note("%d %s", (int)result, e.text);
@@ -262,7 +261,6 @@ besieged(int rank, int size, void *arg)
     hoop_comm *comm = NULL, *half = NULL;
     double until = party_clock() + 2;
     int rounds = 0, go_on = 1, most = 0;
-    (void)arg;
     setrlimit(RLIMIT_NOFILE, &limit);
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return fail("create", NULL);
@@ -382,7 +380,6 @@ come_up(int rank, int size, void *arg)
 {
     hoop_comm *comm = NULL;
     double begin = party_clock();
-    (void)rank, (void)size, (void)arg;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return fail("create", NULL);
     double took = party_clock() - begin;
@@ -447,7 +444,6 @@ forks(int rank, int size, void *arg)
 {
     hoop_comm *comm = NULL;
     int port = 0, bad;
-    (void)rank, (void)size, (void)arg;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return fail("create", NULL);
     listening(&port);
@@ -477,7 +473,6 @@ forks(int rank, int size, void *arg)
 static int
 bare(int rank, int size, void *arg)
 {
-    (void)arg;
     setenv("HOOP_SECURITY", "none", 1);
     setenv("HOOP_SOCKET_IFNAME", "10.77.0.0/16", 1);
     return create(rank, size, NULL);

@@ -89,8 +89,6 @@ join(int rank, int size, void *arg)
     hoop_error e = {.size = sizeof(e)};
     hoop_comm *comm = NULL;
     char server[96];
-    (void)rank;
-    (void)size;
     snprintf(server, sizeof(server), "%s%s", host, port);
     setenv("HOOP_RENDEZVOUS", server, 1);
     int before = threads_before();

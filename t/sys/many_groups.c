@@ -57,7 +57,6 @@ static int
 usual(int rank, int size, void *arg)
 {
     static hoop_comm *groups[GROUPS];
-    (void)rank, (void)size, (void)arg;
     limit_descriptors(1024, RLIM_INFINITY);
     hoop_comm *comm = party_join(1);
     int made = 0, bad = 0;
@@ -111,7 +110,6 @@ static int
 poor(int rank, int size, void *arg)
 {
     const plot *s = arg;
-    (void)size;
     if (s->poor == rank || s->poor == EVERY)
         limit_descriptors(LIMIT, LIMIT);
     hoop_comm *comm = party_join(1);
@@ -159,7 +157,6 @@ host(int rank, int size, void *arg)
     const plot *s = arg;
     hoop_server *server = NULL;
     hoop_comm *comm;
-    (void)size;
     if (rank == 0) {
         limit_descriptors(LIMIT, LIMIT);
         hoop_config *config = hoop_config_new();
@@ -201,7 +198,6 @@ test_servers(void)
 static int
 greedy(int rank, int size, void *arg)
 {
-    (void)rank, (void)size, (void)arg;
     hoop_comm *comm = party_join(1);
     exhaust(comm, 1);
     return hoop_comm_destroy(comm) != HOOP_SUCCESS;

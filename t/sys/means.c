@@ -126,8 +126,6 @@ guest(int rank, int size, void *arg)
     const job *j = arg;
     hoop_comm *comm = party_join(0);
     int good;
-    (void)rank;
-    (void)size;
     good = j->grouped ? try_groups(comm, j->seed) : try_equal(comm) && try_calls(comm, j->seed);
     return hoop_comm_destroy(comm) == HOOP_SUCCESS && good ? 0 : 2;
 }

@@ -71,8 +71,6 @@ alone(int rank, int size, void *arg)
 {
     int on = *(int *)arg, bad = 0;
     unsigned long k = 1;
-    (void)rank;
-    (void)size;
     join_alone(0, 0, 1, &bad);
     for (; join_alone(k, on, 0, &bad) && !bad; k++)
         ;
@@ -86,8 +84,6 @@ static int
 first_time(int rank, int size, void *arg)
 {
     int bad = 0;
-    (void)rank;
-    (void)size;
     join_alone(*(unsigned long *)arg, 0, 1, &bad);
     join_alone(0, 0, 1, &bad); /* what failed once for want of memory works when there is some */
     _exit(bad); /* without a search for leaks: libcrypto itself loses a few bytes when its own start fails */

@@ -62,7 +62,6 @@ many(int rank, int size, void *arg)
     static const size_t counts[] = {0, 1, 1000, 40000};
     hoop_comm *comm = party_join(0);
     int bad = 0;
-    (void)rank, (void)size, (void)arg;
     for (int round = 0; round < 4 && !bad; round++)
         bad = all_pairs(comm, round, counts[round]);
     return bad || hoop_comm_destroy(comm) != HOOP_SUCCESS;
@@ -94,7 +93,6 @@ leave_half_connected(int rank, int size, void *arg)
     hoop_comm *comm = party_join(1);
     hoop_work *work;
     double since;
-    (void)size, (void)arg;
     if (rank == 0) {
         hoop_result result = hoop_recv(value, 1, HOOP_INT32, 1, 1, comm);
         return result != HOOP_SUCCESS || value[0] != 7 || hoop_comm_destroy(comm) != HOOP_SUCCESS;
@@ -141,7 +139,6 @@ fail_beside_operation(int rank, int size, void *arg)
     hoop_comm *comm = party_join(3);
     hoop_work *work = NULL, *receive = NULL;
     double since = party_clock();
-    (void)size;
     if (rank == 0 && what == LEAVES)
         return hoop_comm_destroy(comm) != HOOP_SUCCESS;
     if (rank == 1)
@@ -198,7 +195,6 @@ fork_with_links(int rank, int size, void *arg)
     hoop_comm *comm = party_join(0);
     hoop_work *work[2];
     int bad = all_pairs(comm, 0, 100), status[2] = {-1, -1};
-    (void)size, (void)arg;
     for (size_t i = 0; i < LONG; i++) {
         from[i] = element(rank, 9, i);
         to[i] = -1;

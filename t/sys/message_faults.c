@@ -38,7 +38,6 @@ other_count(int rank, int size, void *arg)
     const size_t *n = arg;
     hoop_comm *comm = party_join(0);
     double since = party_clock();
-    (void)size;
     hoop_result result =
         rank ? hoop_recv(array, n[1], HOOP_INT32, 0, 3, comm) : hoop_send(array, n[0], HOOP_INT32, 1, 3, comm);
     if (rank == 0 && result == HOOP_SUCCESS) /* the message travelled ahead */
@@ -72,7 +71,6 @@ other_block(int rank, int size, void *arg)
     static int32_t to[16];
     hoop_comm *comm = party_join(0);
     double since = party_clock();
-    (void)size;
     if (rank == 0)
         sends[2] = n[0];
     if (rank == 2)
@@ -130,7 +128,6 @@ too_late(int rank, int size, void *arg)
     const plot *s = arg;
     hoop_comm *comm = party_join(0);
     double since = party_clock();
-    (void)size;
     meet(rank, s, comm);
     if (rank == 2) {
         tell(comm, wait_for(0, s, comm), since);
@@ -155,7 +152,6 @@ killed(int rank, int size, void *arg)
 {
     const plot *s = arg;
     hoop_comm *comm = party_join(0);
-    (void)size;
     meet(rank, s, comm);
     if (rank == 0) {
         party_nap(0.3);
@@ -185,7 +181,6 @@ leaves(int rank, int size, void *arg)
 {
     const plot *s = arg;
     hoop_comm *comm = party_join(0);
-    (void)size;
     meet(rank, s, comm);
     if (rank == 0) {
         party_nap(0.2);
@@ -218,8 +213,6 @@ static int
 unread(int rank, int size, void *arg)
 {
     hoop_comm *comm = party_join(0);
-    (void)size;
-    (void)arg;
     if (rank == 0)
         hoop_send(array, 5, HOOP_INT32, 1, 3, comm);
     else
@@ -237,8 +230,6 @@ received_from_one_that_left(int rank, int size, void *arg)
 {
     int good = 1;
     hoop_comm *comm = party_join(0);
-    (void)size;
-    (void)arg;
     for (int i = 0; i < 5; i++) {
         if (rank == 1 && i == 1)
             party_nap(0.5);
@@ -260,7 +251,6 @@ received_long_after(int rank, int size, void *arg)
 {
     static uint8_t bytes[AHEAD], expected[AHEAD];
     hoop_comm *comm = party_join(0);
-    (void)size, (void)arg;
     if (rank == 1)
         hoop_recv(bytes, 1, HOOP_UINT8, 0, PIECES, comm);
     else

@@ -80,7 +80,6 @@ one_way(int rank, int size, void *arg)
     int late = *(const int *)arg, good = 1;
     uint8_t *bytes = malloc(4 * ROOM + 64);
     hoop_comm *comm = join();
-    (void)size;
     for (int i = 0; i < SIZES && good; i++) {
         size_t n = sizes[i];
         if (rank == late)
@@ -105,7 +104,6 @@ both_ways(int rank, int size, void *arg)
     uint8_t *from = malloc(4 * ROOM + 64), *to = malloc(4 * ROOM + 64);
     int good = 1;
     hoop_comm *comm = join();
-    (void)arg;
     for (int i = 0; i < SIZES && good; i++) {
         size_t n = sizes[i];
         int next = (rank + 1) % size, previous = (rank + size - 1) % size;
@@ -129,8 +127,6 @@ both_send_first(int rank, int size, void *arg)
     uint8_t *from = malloc(EAGER), *to = malloc(EAGER);
     hoop_comm *comm = join();
     int good = is_result(HOOP_SUCCESS, hoop_comm_set_timeout(comm, 5000), comm);
-    (void)size;
-    (void)arg;
     for (int i = 0; i < 1000 && good; i++) {
         fill(from, EAGER, (uint64_t)(i + rank));
         memset(to, 0xa5, EAGER);
@@ -154,8 +150,6 @@ tags_backwards(int rank, int size, void *arg)
     hoop_work *work[TAGS * EACH];
     hoop_comm *comm = join();
     int good = 1;
-    (void)size;
-    (void)arg;
     for (int i = 0; i < TAGS * EACH && rank == 0; i++) {
         size_t n = i % 3 ? 100 : 2 * EAGER;
         fill(bytes[i % TAGS][i / TAGS], n, (uint64_t)i);
@@ -183,8 +177,6 @@ much_unread(int rank, int size, void *arg)
     uint8_t ping = 0;
     int good = 1;
     hoop_comm *comm = join();
-    (void)size;
-    (void)arg;
     for (int i = 0; i < COUNT && rank == 0 && good; i++) {
         fill(bytes[i], SMALL, (uint64_t)i);
         good = is_result(HOOP_SUCCESS, hoop_isend(bytes[i], SMALL, HOOP_UINT8, 1, 7, comm, &work[i]), comm);
@@ -239,8 +231,6 @@ random_letters(int rank, int size, void *arg)
     int works = 0, good = 1;
     hoop_comm *comm = join();
     float sum = 1;
-    (void)size;
-    (void)arg;
     for (int order = 0; order < MESSAGES && good; order++)
         for (int i = 0; i < MESSAGES && good; i++) {
             letter *l = &letters[i];
@@ -279,8 +269,6 @@ to_oneself(int rank, int size, void *arg)
     hoop_comm *comm = join();
     hoop_work *work[2];
     int good = 1;
-    (void)size;
-    (void)arg;
     fill(from, sizeof(from), 1);
     good &= is_result(HOOP_SUCCESS, hoop_send(from, EAGER, HOOP_UINT8, rank, 1, comm), comm);
     good &= is_result(HOOP_SUCCESS, hoop_recv(to, EAGER, HOOP_UINT8, rank, 1, comm), comm) && holds(to, EAGER, 1);
@@ -302,7 +290,6 @@ mixed_group(int rank, int size, void *arg)
     hoop_comm *comm = join();
     hoop_work *work;
     int next = (rank + 1) % size, previous = (rank + size - 1) % size, good = 1;
-    (void)arg;
     for (int i = 0; i < 50 && good; i++) {
         fill(from, sizeof(from), (uint64_t)(rank + i));
         sum = 0;
@@ -329,7 +316,6 @@ wrong_arguments(int rank, int size, void *arg)
     hoop_comm *comm = join();
     hoop_work *work = (hoop_work *)comm;
     int good = 1;
-    (void)arg;
     good &= hoop_recv(&value, 1, HOOP_INT32, -2, 0, comm) == HOOP_ERR_INVALID_ARGUMENT && tells(comm, "peer -2");
     good &= hoop_send(&value, 1, HOOP_INT32, -1, 0, comm) == HOOP_ERR_INVALID_ARGUMENT && tells(comm, "ranks 0 to 1");
     good &= hoop_send(&value, 1, HOOP_INT32, size, 0, comm) == HOOP_ERR_INVALID_ARGUMENT && tells(comm, "peer 2");
@@ -371,8 +357,6 @@ polled(int rank, int size, void *arg)
     hoop_comm *comm = join();
     hoop_work *work[2];
     int done[2] = {0, 0}, good = hoop_comm_fd(comm) >= 0;
-    (void)size;
-    (void)arg;
     fill(from, sizeof(from), (uint64_t)rank);
     good &= hoop_irecv(to, sizeof(to), HOOP_UINT8, 1 - rank, 0, comm, &work[0]) == HOOP_SUCCESS;
     good &= hoop_isend(from, sizeof(from), HOOP_UINT8, 1 - rank, 0, comm, &work[1]) == HOOP_SUCCESS;
@@ -407,7 +391,6 @@ blocks_of_all_sizes(int rank, int size, void *arg)
     hoop_comm *comm = join();
     hoop_work *work;
     int good = 1;
-    (void)arg;
     for (int i = 0; i < 40 && good; i++) {
         size_t at[2] = {0, 0};
         memset(to, 0xa5, sizeof(to));
@@ -452,7 +435,6 @@ grouped_blocks(int rank, int size, void *arg)
     size_t two[] = {2, 2, 2, 2}, one[] = {1, 1, 1, 1}, wrong[] = {2, 2, 2, 3}, huge[] = {SIZE_MAX, 0, 0, 0};
     hoop_comm *comm = join();
     int good = size == 4;
-    (void)arg;
     hoop_group_start(comm);
     hoop_alltoallv(from, to[0], two, NULL, two, NULL, HOOP_INT8, comm);
     hoop_alltoallv(from, to[1], one, NULL, one, NULL, HOOP_INT8, comm);

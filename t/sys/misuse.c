@@ -124,9 +124,6 @@ static int
 mistakes(int rank, int size, void *arg)
 {
     hoop_comm *comm;
-    (void)rank;
-    (void)size;
-    (void)arg;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return 1;
     arguments(comm);
@@ -171,7 +168,6 @@ threads(int rank, int size, void *arg)
     pthread_t thread;
     caller first = {.in = 1}, second = {.in = 1}, many[N] = {{0}};
     pthread_t starters[N];
-    (void)arg;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return 1;
     first.comm = second.comm = comm;
@@ -208,9 +204,6 @@ forks(int rank, int size, void *arg)
     hoop_comm *comm;
     int status = 0;
     pid_t child;
-    (void)rank;
-    (void)size;
-    (void)arg;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return 1;
     child = fork();
@@ -243,7 +236,6 @@ forks_dialling(int rank, int size, void *arg)
     hoop_work *work;
     int32_t one = 1, sum = 0;
     int left = 0;
-    (void)arg;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return 1;
     if (rank == 2)
@@ -270,7 +262,6 @@ grouped(int rank, int size, void *arg)
     enum { N = 200 };
     static float in[N][97], out[N][97];
     hoop_comm *comm;
-    (void)arg;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return 1;
     hoop_group_start(comm);
@@ -302,7 +293,6 @@ split(int rank, int size, void *arg)
 {
     hoop_comm *comm, *part, *sub;
     int32_t sum = 0, me = rank;
-    (void)arg;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return 1;
     /* the last rank takes no part; the others by parity, ranked backwards */
@@ -333,7 +323,6 @@ waits(int rank, int size, void *arg)
     hoop_work *work;
     int32_t one = 1, sum = 0;
     int done = 0;
-    (void)arg;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return 1;
     if (rank == size - 1 && !party_await_marks(size - 1))
@@ -376,7 +365,6 @@ own_loop(int rank, int size, void *arg)
     hoop_result result;
     int32_t one = 1, sum = 0;
     int fd, done = 0, idle;
-    (void)arg;
     setenv("HOOP_OP_TIMEOUT_MS", "6000", 1);
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return 1;
@@ -428,7 +416,6 @@ group_beside(int rank, int size, void *arg)
     pthread_t thread;
     void *failed = NULL;
     int32_t sum = -7;
-    (void)arg;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return 1;
     if (rank == 0)
@@ -489,7 +476,6 @@ ranks_as_threads(int rank, int size, void *arg)
     enum { N = 3 };
     asker askers[N];
     int refused = 0;
-    (void)rank, (void)size, (void)arg;
     for (int i = 0; i < N; i++)
         askers[i] = (asker){.rank = i, .size = N};
     for (int i = 0; i < N - 1; i++)
@@ -508,7 +494,6 @@ late_rank_as_thread(int rank, int size, void *arg)
 {
     hoop_comm *comm;
     asker late = {.rank = (rank + 1) % size, .size = size};
-    (void)arg;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return 1;
     ask_for_rank(&late);

@@ -67,7 +67,6 @@ mistakes(int rank, int size, void *arg)
 {
     char name[65] = "";
     hoop_comm *comm = party_join(1);
-    (void)rank, (void)size, (void)arg;
     memset(name, 'n', 64);
     note(hoop_comm_set_name(NULL, "dp") == HOOP_ERR_INVALID_ARGUMENT, "no communicator", "");
     refused(comm, name, "hoop_comm_set_name: the name has more than 63 bytes");
@@ -87,7 +86,6 @@ differ(int rank, int size, void *arg)
     const char *name = arg;
     hoop_comm *comm = party_join(1);
     float x = 1;
-    (void)size;
     hoop_comm_set_call_name(comm, "loss");
     hoop_comm_set_call_name(comm, name);
     hoop_result result = rank == 1 ? hoop_broadcast(&x, &x, 1, HOOP_FLOAT32, 0, comm)
@@ -107,7 +105,6 @@ fails(int rank, int size, void *arg)
 {
     hoop_error error = {.size = sizeof(error), .text = "poison"};
     hoop_comm *world = party_join(1), *part = NULL;
-    (void)size, (void)arg;
     note(hoop_comm_set_name(world, "world") == HOOP_SUCCESS, "a name", "");
     note(hoop_comm_split(world, 0, 0, &part) == HOOP_SUCCESS &&
              hoop_comm_set_name(part, "caf\xc3\xa9") == HOOP_SUCCESS && hoop_barrier(part) == HOOP_SUCCESS,
@@ -148,7 +145,6 @@ starts_named(int rank, int size, void *arg)
 {
     hoop_error error = {.size = sizeof(error), .text = "poison"};
     hoop_comm *world = party_join(0), *part = NULL;
-    (void)size, (void)arg;
     note(is_recorded("w\xc3\xb6rld"), "the recorder has the name", "");
     note(hoop_comm_split(world, 0, 0, &part) == HOOP_SUCCESS && is_recorded(""), "a split has none", "");
     note(hoop_comm_abort(part, "enough") == HOOP_SUCCESS, "an abort", "");
@@ -185,7 +181,6 @@ changes(int rank, int size, void *arg)
     pthread_t thread;
     void *failed = comm;
     int32_t one = 1, sum = -1;
-    (void)rank, (void)arg;
     if (pthread_create(&thread, NULL, rename_often, comm) != 0)
         return 1;
     for (int i = 0; i < 300; i++, sum = i < 300 ? -1 : sum)

@@ -78,7 +78,6 @@ play(int rank, int size, void *arg)
     const char *const *hosts = arg;
     hoop_comm *comm, *host, *across;
     char path[512];
-    (void)size;
     log_of(rank, path);
     if (!freopen(path, "w", stderr))
         return 1;
@@ -163,7 +162,6 @@ colocated(int rank, int size, void *arg)
     hoop_comm *comm;
     cpu_set_t one;
     char path[512];
-    (void)size;
     log_of(rank, path);
     if (!freopen(path, "w", stderr))
         return 1;

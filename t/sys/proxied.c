@@ -26,7 +26,6 @@ static int told[2], phase;
 static void
 on_line(void *arg, int level, const char *line)
 {
-    (void)arg, (void)level;
     if (!strstr(line, "something accepts connections at 127.0.0.1:"))
         return;
     told[phase]++;
@@ -106,7 +105,6 @@ in_vain(int rank, int size, void *arg)
     hoop_comm *comm;
     hoop_error e = {.size = sizeof(e)};
     char address[32];
-    (void)size;
     snprintf(address, sizeof(address), "127.0.0.1:%d", atomic_load(&doors->door[0].port));
     setenv(rank ? "HOOP_RENDEZVOUS" : "HOOP_SECRET_FILE", rank ? address : (const char *)arg, 1);
     hoop_log_to(on_line, NULL);
@@ -152,7 +150,6 @@ rides(int rank, int size, void *arg)
     hoop_comm *comm = NULL, *part = NULL;
     hoop_error e = {.size = sizeof(e)};
     int32_t one = 1, sum[3] = {0};
-    (void)arg;
     hoop_result result = create_behind(rank, &comm);
     if (result == HOOP_SUCCESS)
         result = hoop_allreduce(&one, &sum[0], 1, HOOP_INT32, HOOP_SUM, comm);
@@ -186,7 +183,6 @@ is_bereaved(int rank, int size, void *arg)
     hoop_comm *comm = NULL;
     hoop_error e = {.size = sizeof(e)};
     int32_t one = 1, sum;
-    (void)size, (void)arg;
     hoop_result result = create_behind(rank, &comm);
     if (result == HOOP_SUCCESS)
         result = hoop_barrier(comm);
@@ -259,7 +255,6 @@ outlives(int rank, int size, void *arg)
 {
     hoop_comm *comm = NULL;
     int32_t one = 1, sum = 0;
-    (void)arg;
     hoop_result result = create_behind(rank, &comm);
     if (result == HOOP_SUCCESS)
         result = hoop_barrier(comm);

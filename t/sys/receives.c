@@ -75,7 +75,6 @@ larger(int rank, int size, void *arg)
 {
     int late = *(const int *)arg, good = 1;
     hoop_comm *comm = party_join(0);
-    (void)size;
     for (int i = 0; i < 2 * SIZES && good; i++) {
         size_t n = sizes[i / 2], room = i % 2 ? n + 1 : sizeof(to);
         fill(i, n);
@@ -96,7 +95,6 @@ larger_works(int rank, int size, void *arg)
     hoop_comm *comm = party_join(0);
     hoop_work *receive, *send;
     int good = hoop_received(NULL, NULL) == HOOP_ERR_INVALID_USAGE, done = 0;
-    (void)size, (void)arg;
     for (int i = 0; i < 2 * SIZES && good; i++) {
         size_t n = sizes[i / 2] / 4;
         fill(i, 4 * n);
@@ -172,7 +170,6 @@ in_order(int rank, int size, void *arg)
     hoop_comm *comm = party_join(1);
     int32_t value[4] = {0, 0, 0, 0}, all = 1;
     hoop_work *work[4];
-    (void)size;
     if (rank == 1 && !here)
         hoop_recv(&all, 1, HOOP_INT32, 0, 9, comm);
     for (int32_t k = 1; k <= 4 && rank == 1; k++)
@@ -198,7 +195,6 @@ any_forms(int rank, int size, void *arg)
     hoop_work *work;
     hoop_error e = {.size = sizeof(e)};
     int good = 1;
-    (void)arg, (void)size;
     fill(3, ROOM);
     hoop_group_start(comm);
     hoop_recv(to, sizeof(to), HOOP_UINT8, HOOP_ANY_RANK, 5, comm);
@@ -231,7 +227,6 @@ others_end(int rank, int size, void *arg)
     end what = *(const end *)arg;
     hoop_error e = {.size = sizeof(e)};
     hoop_comm *comm = party_join(0);
-    (void)size;
     if (rank == 2)
         party_nap(1.5);
     if (rank == 2 && what == DIES)
@@ -258,7 +253,6 @@ one_is_gone(int rank, int size, void *arg)
 {
     hoop_comm *comm = party_join(1);
     int good = 1;
-    (void)size, (void)arg;
     fill(rank, 4);
     if (rank == 0)
         good = is_well(hoop_recv(to, sizeof(to), HOOP_UINT8, HOOP_ANY_RANK, 5, comm), comm) && holds(5, 4) &&

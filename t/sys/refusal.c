@@ -70,7 +70,6 @@ refuses(int rank, int size, void *arg)
     hoop_work *busy = NULL;
     hoop_result result = HOOP_SUCCESS;
     double since = party_clock();
-    (void)size;
     if (s->busy && hoop_iallreduce(large, large, BUSY, HOOP_FLOAT32, HOOP_SUM, comm, &busy) != HOOP_SUCCESS)
         return 7;
     if ((rank == GUILTY || s->everybody) && call(comm, s->form, 1) == HOOP_SUCCESS)
@@ -97,7 +96,6 @@ looks_late(int rank, int size, void *arg)
     hoop_comm *comm = party_join(2);
     hoop_work *work = NULL;
     double since = party_clock();
-    (void)size;
     if (rank == GUILTY) {
         if (hoop_comm_fd(comm) < 0 || hoop_iallgather(out, out, COUNT, HOOP_FLOAT32, comm, &work) == HOOP_SUCCESS)
             return 6;
@@ -188,8 +186,6 @@ tries(int rank, int size, void *arg)
     hoop_comm *comm = party_join(2);
     hoop_result result = HOOP_SUCCESS;
     double since = party_clock();
-    (void)size;
-    (void)arg;
     for (int i = 0; i < 300 && result == HOOP_SUCCESS; i++) {
         if (i % 3 == rank && hoop_allreduce(NULL, out, COUNT, HOOP_FLOAT32, HOOP_SUM, comm) == HOOP_SUCCESS)
             return 6;
@@ -207,7 +203,6 @@ tries(int rank, int size, void *arg)
 int
 main(int argc, char **argv)
 {
-    (void)argv;
     plan_lazy();
     tap_limit(240);
     setenv("HOOP_OP_TIMEOUT_MS", "120000", 1);

@@ -264,7 +264,6 @@ compute_unserved(int rank, int size, void *arg)
     float in = (float)(rank + 1), sum = 0;
     hoop_error e = {.size = sizeof(e)};
     hoop_comm *comm = NULL;
-    (void)arg;
     proxy_stand_before(x, rank);
     hoop_result result = party_create(&comm);
     result = result ? result : hoop_barrier(comm);
@@ -378,7 +377,6 @@ is_split(int rank, int size, void *arg)
 {
     float values[1000] = {0};
     hoop_comm *part = NULL;
-    (void)size, (void)arg;
     proxy_stand_before(x, rank);
     hoop_comm *comm = party_join(1);
     values[999] = rank == 0;

@@ -106,7 +106,6 @@ rank_of_plot(int rank, int size, void *arg)
     hoop_comm *comm;
     pthread_t thread;
     int wrong = 0;
-    (void)size;
     if (party_create(&comm) != HOOP_SUCCESS)
         return 3;
     if (rank == s->victim && pthread_create(&thread, NULL, reset_later, s) != 0)
@@ -132,7 +131,6 @@ computes(int rank, int size, void *arg)
     hoop_comm *comm;
     hoop_work *w = NULL;
     int done = 0;
-    (void)size;
     if (party_create(&comm) != HOOP_SUCCESS)
         return 3;
     hoop_result result = hoop_allreduce(in, out, COUNT, HOOP_FLOAT32, HOOP_SUM, comm);
@@ -175,7 +173,6 @@ leaves(int rank, int size, void *arg)
 {
     plot *s = arg;
     pthread_t thread;
-    (void)size;
     hoop_comm *comm = party_join(1);
     if (rank == s->victim &&
         (kill(p.server, SIGSTOP) != 0 || pthread_create(&thread, NULL, continue_later, s) != 0 || !reset_one(1)))

@@ -180,7 +180,6 @@ test_shared(void)
 static int
 hold_port(int rank)
 {
-    (void)rank;
     return !ok(!served_start(served_address) && strstr(served_why(), "is in use") && strstr(served_why(), "ss -ltnp"),
                "%s", served_why());
 }
@@ -232,7 +231,6 @@ default_address(int rank)
     const char *reason;
     hoop_server *server;
     hoop_config *config = hoop_config_new();
-    (void)rank;
     if (!own_network("10.77.0.5", &reason))
         return 77;
     hoop_config_set(config, "secret", served_secret);
@@ -323,7 +321,6 @@ child_of_server(int rank)
 {
     char theirs[HOOP_SERVER_TEXT], mine[HOOP_SERVER_TEXT];
     hoop_server *own;
-    (void)rank;
     ok(listening() == 0, "the child has no descriptor of the server");
     ok(hoop_server_address(inherited, theirs, sizeof(theirs)) == HOOP_SUCCESS && strcmp(theirs, served_address) == 0,
        "it knows the address");

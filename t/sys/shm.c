@@ -143,7 +143,6 @@ spoil_all(void)
 static void *
 spoil(void *arg)
 {
-    (void)arg;
     while (!atomic_load(&over)) {
         spoil_all();
         usleep(SPOILT_MS * 1000);
@@ -163,7 +162,6 @@ suffer(int rank, int size, void *arg)
     hoop_comm *comm = party_join(2);
     hoop_result result = HOOP_SUCCESS;
     pthread_t thread;
-    (void)size, (void)arg;
     if (rank == ODD)
         pthread_create(&thread, NULL, spoil, NULL);
     for (double begin = party_clock(); result == HOOP_SUCCESS && party_clock() < begin + 30;)

@@ -170,7 +170,6 @@ static int
 healthy(int rank, int size, void *arg)
 {
     hoop_comm *comm = party_join(3);
-    (void)arg;
     if (rank == 1) { /* the others hear of it in their operation, or when they call it */
         if (go_on(&comm, size, rank))
             return 1;
@@ -194,7 +193,6 @@ static int
 left(int rank, int size, void *arg)
 {
     hoop_comm *comm = party_join(3);
-    (void)arg;
     if (rank == 1)
         kill(getpid(), SIGKILL);
     while (hoop_barrier(comm) == HOOP_SUCCESS)
@@ -215,7 +213,6 @@ static int
 late(int rank, int size, void *arg)
 {
     hoop_comm *comm, *next = comm = party_join(3);
-    (void)arg;
     if (rank == 1) {
         party_await_marks(1);
         kill(getpid(), SIGKILL);
@@ -248,7 +245,6 @@ static int
 parts(int rank, int size, void *arg)
 {
     hoop_comm *comm = party_join(1), *part = NULL;
-    (void)arg;
     if (hoop_comm_split(comm, rank % 2, 0, &part) != HOOP_SUCCESS || hoop_barrier(part) != HOOP_SUCCESS)
         return bad("split", comm);
     if (rank == 1)
@@ -284,7 +280,6 @@ misused(int rank, int size, void *arg)
 {
     hoop_comm *comm = party_join(1), *next = comm;
     uint64_t least = 7, most = 7;
-    (void)arg;
     if (refuses("no place", comm, HOOP_ERR_INVALID_ARGUMENT, hoop_comm_shrink(comm, NULL), NULL, "newcomm is NULL") ||
         refuses("no communicator", NULL, HOOP_ERR_INVALID_ARGUMENT, hoop_comm_shrink(NULL, &next), &next, "is NULL") ||
         refuses("no place for a history", comm, HOOP_ERR_INVALID_ARGUMENT, hoop_comm_history(comm, &least, NULL), NULL,
@@ -316,7 +311,6 @@ static int
 majority(int rank, int size, void *arg)
 {
     hoop_comm *comm = party_join(1), *next = comm;
-    (void)arg;
     for (int dead = 1; dead < size; dead++) {
         if (rank == dead)
             kill(getpid(), SIGKILL);
@@ -361,8 +355,6 @@ static int
 unserved(int rank, int size, void *arg)
 {
     hoop_comm *comm = party_join(1), *next = comm;
-    (void)arg;
-    (void)size;
     if (rank == 0) {
         kill(p.server, SIGKILL);
         kill(getpid(), SIGKILL);

@@ -73,7 +73,6 @@ twice(int rank, int size, void *arg)
     const plot *s = arg;
     hoop_comm *comm, *part = NULL, *next = NULL;
     hoop_error e = {.size = sizeof(e)};
-    (void)size;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return 1;
     double begin = party_clock();
@@ -128,7 +127,6 @@ split_amid(int rank, int size, void *arg)
     const int *own_loop = arg;
     hoop_comm *comm, *half = NULL;
     hoop_work *work;
-    (void)size;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS || (*own_loop && hoop_comm_fd(comm) < 0))
         return 1;
     in[1] = rank + 1;
@@ -175,7 +173,6 @@ split_or_die(int rank, int size, void *arg)
     hoop_comm *comm = party_join(1), *half = NULL;
     hoop_error error = {.size = sizeof(error)};
     const int *victim = arg;
-    (void)size;
     if (rank == *victim) {
         reset_at_end();
         party_nap(0.2);

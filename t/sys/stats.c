@@ -99,7 +99,6 @@ count_sizes(int rank, int size, void *arg)
     int good = is("at first", 0, s.operations + s.bytes_sent + s.bytes_received + s.messages + s.inside_ns) &&
                is("at first", 1, s.slowest_rank == -1),
         next = (rank + 1) % size, previous = (rank + size - 1) % size;
-    (void)arg;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes) && good; i++) {
         size_t n = sizes[i];
         hoop_allgather(x, y, n, HOOP_UINT8, comm);
@@ -134,7 +133,6 @@ count_allreduce(int rank, int size, void *arg)
     hoop_comm *comm = party_join(0);
     hoop_stats s = ask(comm);
     uint64_t all[2] = {0, 0}, bytes = 2 * (uint64_t)(size - 1) * sizeof(x);
-    (void)rank, (void)arg;
     int good = hoop_allreduce(x, x, N, HOOP_FLOAT32, HOOP_SUM, comm) == HOOP_SUCCESS;
     hoop_stats now = ask(comm);
     all[0] = now.bytes_sent - s.bytes_sent;
@@ -172,7 +170,6 @@ count_entries(int rank, int size, void *arg)
     hoop_comm *comm = party_join(0);
     int x[4] = {0}, good = 1;
     uint64_t start = (uint64_t)(party_clock() * 1e9);
-    (void)size, (void)arg;
     for (int i = 0; i < 525 && good; i++) {
         good = hoop_group_start(comm) == HOOP_SUCCESS;
         for (int k = 0; k < 3; k++)
@@ -209,7 +206,6 @@ await_late_peer(int rank, int size, void *arg)
     int x = 1, late = size - 1, good = 1;
     hoop_comm *comm = party_join(10);
     hoop_stats before = ask(comm);
-    (void)arg;
     await_entry(rank, late, size);
     good = hoop_allreduce(&x, &x, 1, HOOP_INT32, HOOP_SUM, comm) == HOOP_SUCCESS;
     hoop_stats s = ask(comm);
@@ -253,7 +249,6 @@ ask_while_waiting(int rank, int size, void *arg)
     hoop_comm *comm = party_join(10);
     pthread_t thread;
     void *result = comm;
-    (void)size, (void)arg;
     if (rank == 0)
         good = pthread_create(&thread, NULL, ask_meanwhile, comm) == 0;
     else
@@ -312,7 +307,6 @@ await_full_link(int rank, int size, void *arg)
     uint8_t *x = calloc(MUCH, 1);
     hoop_comm *comm = party_join(10);
     hoop_stats before = ask(comm);
-    (void)size, (void)arg;
     int good = rank == 1 ? stop_in_broadcast(x, comm) : hoop_broadcast(x, x, MUCH, HOOP_UINT8, 0, comm) == HOOP_SUCCESS;
     hoop_stats s = ask(comm);
     if (rank == 0)
@@ -330,7 +324,6 @@ await_receive(int rank, int size, void *arg)
     uint8_t *x = calloc(MUCH, 1);
     hoop_comm *comm = party_join(10);
     hoop_stats before = ask(comm);
-    (void)size, (void)arg;
     await_entry(rank, 1, 2);
     int good = (rank == 0 ? hoop_send(x, MUCH, HOOP_UINT8, 1, 0, comm) : hoop_recv(x, MUCH, HOOP_UINT8, 0, 0, comm)) ==
                HOOP_SUCCESS;
@@ -351,7 +344,6 @@ measure(int rank, int size, void *arg)
     enum { N = 1 << 18 };
     static float x[N];
     int shares = arg != NULL, good = 1;
-    (void)rank, (void)size;
     setenv("HOOP_SHM", shares ? "1" : "0", 1);
     hoop_comm *comm = party_join(0);
     for (int i = 0; i < 10; i++)
@@ -375,7 +367,6 @@ static int
 compare_clocks(int rank, int size, void *arg)
 {
     hoop_comm *comm = party_join(10);
-    (void)size, (void)arg;
     for (int i = 0; i < 4; i++) { /* each waits twice for more than a second: it asks, and knows */
         if (rank == i % 2)
             party_nap(1.1);
@@ -395,7 +386,6 @@ measure_straggler(int rank, int size, void *arg)
 {
     hoop_comm *comm = party_join(0);
     int good = 1;
-    (void)size, (void)arg;
     for (int i = 0; i < 50 && good; i++) {
         if (rank == 1)
             party_nap(0.05);
@@ -416,7 +406,6 @@ ask_after_failure(int rank, int size, void *arg)
     int x = 1;
     hoop_comm *comm = party_join(7);
     hoop_work *work;
-    (void)size, (void)arg;
     if (rank == 0) {
         hoop_iallreduce(&x, &x, 1, HOOP_INT32, HOOP_SUM, comm, &work);
         for (tap_wait w = {0}; ask(comm).waited_peer_ns < 50 * MS && tap_waits(&w);)
@@ -474,7 +463,6 @@ ask_from_another_thread(int rank, int size, void *arg)
     asker a = {.comm = comm};
     pthread_t thread;
     int good = pthread_create(&thread, NULL, ask_on, &a) == 0, next = (rank + 1) % size, got, tag = 3;
-    (void)arg;
     for (int i = 0; i < 300 && good; i++) {
         hoop_work *work[3] = {NULL};
         good = hoop_iallreduce(x, x, 5000, HOOP_FLOAT32, HOOP_MAX, comm, &work[0]) == HOOP_SUCCESS &&
@@ -532,7 +520,6 @@ without_recorder(int rank, int size, void *arg)
     int x = 1;
     setenv("HOOP_RECORDER", "0", 1);
     hoop_comm *comm = party_join(3);
-    (void)size, (void)arg;
     await_entry(rank, 1, 2);
     int good = hoop_allreduce(&x, &x, 1, HOOP_INT32, HOOP_SUM, comm) == HOOP_SUCCESS;
     hoop_stats s = ask(comm);

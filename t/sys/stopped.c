@@ -147,8 +147,6 @@ goes_on(int rank, int size, void *arg)
     hoop_comm *comm = NULL;
     hoop_error e = {.size = sizeof(e)};
     int32_t last = 0, one = 0;
-    (void)size;
-    (void)arg;
     hoop_result result = party_create(&comm);
     if (rank == 0)
         party_nap(SILENT_MS / 1e3 + 1);

@@ -63,7 +63,6 @@ work(int rank, int size, void *arg)
     pthread_t thread;
     int wrong = 0, more = 1, unread = rank == 0 ? fill_standard_error() : -1;
     double begin = party_clock();
-    (void)arg;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return 1;
     if (rank == 0)

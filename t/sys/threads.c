@@ -117,7 +117,6 @@ messages(int rank, int size, void *arg)
 {
     job jobs[THREADS];
     hoop_comm *comm = party_join(1);
-    (void)rank, (void)size, (void)arg;
     for (int i = 0; i < THREADS; i++) {
         jobs[i] = (job){.comm = comm, .tag = i, .rounds = 100};
         start(&jobs[i], pass_messages);
@@ -131,7 +130,6 @@ messages(int rank, int size, void *arg)
 static void
 be_slow(void *arg, hoop_result result)
 {
-    (void)result;
     usleep(2000);
     atomic_store((atomic_int *)arg, 1);
 }
@@ -163,7 +161,6 @@ slow_functions(int rank, int size, void *arg)
 {
     job jobs[THREADS - 1];
     hoop_comm *comm = party_join(1);
-    (void)rank, (void)arg;
     for (int i = 0; i < THREADS - 1; i++) {
         jobs[i] = (job){.comm = comm, .tag = i, .rounds = 20};
         start(&jobs[i], wait_for_functions);
@@ -209,7 +206,6 @@ signals(int rank, int size, void *arg)
     hoop_comm *comm = party_join(1);
     job j = {.comm = comm, .number = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     const int32_t one = 1;
-    (void)rank, (void)arg;
     for (int i = 0; i < SIGNALS; i++)
         boxes[i].signal = (hoop_signal){.fd = j.number, .result = HOOP_IN_PROGRESS};
     start(&j, wait_for_signals);
@@ -237,7 +233,6 @@ driver_is_last(int rank, int size, void *arg)
     enum { SLEEPERS = 3 };
     hoop_comm *comm = party_join(1);
     job jobs[1 + SLEEPERS];
-    (void)size, (void)arg;
     if (rank == 1) {
         for (int tag = SLEEPERS; tag > 0; tag--) {
             CHECK(send_one(comm, 0, tag, tag) == HOOP_SUCCESS);
@@ -266,7 +261,6 @@ driver_is_first(int rank, int size, void *arg)
     enum { ALL = 4 };
     hoop_comm *comm = party_join(1);
     job jobs[ALL];
-    (void)size, (void)arg;
     for (int i = 0; i < ALL; i++) {
         jobs[i] = (job){.comm = comm, .peer = 1, .tag = i};
         if (rank == 0)
@@ -289,7 +283,6 @@ limits(int rank, int size, void *arg)
     job driver = {.comm = comm, .peer = 1, .tag = 1};
     int32_t in = -1;
     hoop_work *work;
-    (void)size, (void)arg;
     if (rank == 1) {
         CHECK(receive_one(comm, 0, 2) == 2);
         CHECK(send_one(comm, 0, 3, 3) == HOOP_SUCCESS);
@@ -340,7 +333,6 @@ several(int rank, int size, void *arg)
     enum { ANY = 4, ROUNDS = 50 };
     hoop_comm *comm = party_join(1), *other;
     job jobs[ANY + 2];
-    (void)size, (void)arg;
     CHECK(hoop_comm_split(comm, 0, 0, &other) == HOOP_SUCCESS);
     for (int i = 0; i < ANY + 2 && rank == 0; i++) {
         jobs[i] = (job){.comm = i % 2 ? other : comm, .other = i % 2 ? comm : other, .tag = i, .rounds = ROUNDS};
@@ -373,7 +365,6 @@ splits(int rank, int size, void *arg)
 {
     hoop_comm *comm = party_join(1);
     job waiting[2], passing[2], splitting[2];
-    (void)arg;
     for (int i = 0; i < 2; i++) {
         waiting[i] = (job){.comm = comm, .peer = (rank + 1) % size, .tag = 50 + i};
         passing[i] = (job){.comm = comm, .tag = i, .rounds = 200};
@@ -418,7 +409,6 @@ aborted(int rank, int size, void *arg)
     hoop_error error = {.size = sizeof(error)};
     job jobs[WAITERS];
     int32_t in[WAITERS];
-    (void)size;
     for (int i = 0; i < WAITERS && rank == 0; i++) {
         jobs[i] = (job){.comm = comm, .number = i};
         if (i != 3)
@@ -443,7 +433,6 @@ refused(int rank, int size, void *arg)
 {
     hoop_comm *comm = party_join(1);
     job jobs[2] = {{.comm = comm, .peer = 1, .tag = 1}, {.comm = comm, .peer = 1, .tag = 2}};
-    (void)size, (void)arg;
     if (rank == 1) {
         CHECK(receive_one(comm, 0, 3) == 3);
         CHECK(send_one(comm, 0, 1, 1) == HOOP_SUCCESS && send_one(comm, 0, 2, 2) == HOOP_SUCCESS);
@@ -554,7 +543,6 @@ at_random(int rank, int size, void *arg)
 {
     hoop_comm *comm = party_join(1);
     job jobs[THREADS];
-    (void)rank, (void)size;
     for (int i = 0; i < THREADS; i++) {
         jobs[i] = (job){.comm = comm, .number = i, .tag = i, .rounds = 150, .random = *(uint64_t *)arg + (uint64_t)i};
         start(&jobs[i], do_anything);

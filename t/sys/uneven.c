@@ -123,7 +123,6 @@ refused(hoop_comm *comm, hoop_result result, const char *words)
 static int
 try_mistakes(hoop_comm *comm, uint64_t seed)
 {
-    (void)seed;
     size_t rank = (size_t)hoop_comm_rank(comm), huge[2] = {SIZE_MAX / 8, 1}, same[2] = {1, 1},
            far[2] = {0, SIZE_MAX / 4};
     const size_t counts[2] = {3, 5}, over[2] = {0, 2}, gap[2] = {6, 1};
@@ -199,7 +198,6 @@ static int
 guest(int rank, int size, void *arg)
 {
     const job *j = arg;
-    (void)rank, (void)size;
     setenv("HOOP_CHANNELS", modes[j->mode].channels, 1);
     hoop_comm *comm = party_join(0);
     int good = modes[j->mode].fn(comm, j->seed);

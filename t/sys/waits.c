@@ -205,8 +205,6 @@ be_rank(int rank, int size, void *arg)
     const way *how = arg;
     hoop_comm *world;
     int bad = 0;
-    (void)rank;
-    (void)size;
     if (hoop_comm_create(&world, NULL) != HOOP_SUCCESS)
         return 1;
     for (int i = 0; i < FIRSTS && !bad; i++)

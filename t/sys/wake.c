@@ -67,8 +67,6 @@ small_sockets(int rank, int size, void *arg)
     const plot *s = arg;
     hoop_comm *comm;
     hoop_result result;
-    (void)rank;
-    (void)size;
     if (party_create(&comm) != HOOP_SUCCESS)
         return 1;
     double begin = party_clock();
@@ -98,8 +96,6 @@ endless(int rank, int size, void *arg)
     hoop_comm *comm;
     hoop_error e = {.size = sizeof(e)};
     hoop_result result;
-    (void)rank;
-    (void)size;
     if (party_create(&comm) != HOOP_SUCCESS)
         return 1;
     int wrong = operate(comm, s, 1000000, &result);

@@ -70,7 +70,6 @@ on_link(void *arg, hoop_result result)
 static int
 run_chain(int rank, int size, void *arg)
 {
-    (void)size;
     chain.how = *(way *)arg;
     chain.comm = party_join(1);
     struct pollfd ready = {chain.how == DESCRIPTOR ? hoop_comm_fd(chain.comm) : -1, POLLIN, 0};
@@ -136,8 +135,6 @@ static int
 let_go(int rank, int size, void *arg)
 {
     hoop_comm *comm = party_join(1);
-    (void)rank;
-    (void)arg;
     for (int round = 0; round < 20; round++) {
         atomic_store(&called, 0);
         take_off(comm, FLIGHT, 1);
@@ -163,7 +160,6 @@ static hoop_comm *to_abort;
 static void
 on_first(void *arg, hoop_result result)
 {
-    (void)arg;
     note(result == HOOP_SUCCESS, "the first has ended well");
     note(hoop_comm_abort(to_abort, "a function says so") == HOOP_SUCCESS, "an abort inside a function");
 }
@@ -176,7 +172,6 @@ fail_all(int rank, int size, void *arg)
     ending how = *(ending *)arg;
     hoop_comm *comm = party_join(1);
     hoop_work *work;
-    (void)size;
     if (rank == 1) {
         party_nap(0.3);
         if (how == ABORTS)
@@ -295,7 +290,6 @@ close_descriptor(int rank, int size, void *arg)
     int32_t sum[4] = {0}, one = 1;
     hoop_comm *comm = party_join(1);
     hoop_work *work;
-    (void)arg;
     note(hoop_comm_fd_close(comm) == HOOP_SUCCESS, "there is no descriptor to close");
     int fd = hoop_comm_fd(comm);
     by_loop(comm, fd, &sum[0]);
@@ -344,7 +338,6 @@ abort_in_group(int rank, int size, void *arg)
     int32_t one = 1, nothing[2], sum = -1;
     hoop_comm *part;
     hoop_work *work;
-    (void)arg;
     grouped = party_join(1);
     if (hoop_comm_split(grouped, 0, rank, &part) != HOOP_SUCCESS || hoop_comm_fd(part) < 0)
         return 1;
@@ -382,8 +375,6 @@ fork_meanwhile(int rank, int size, void *arg)
     hoop_comm *comm = party_join(1);
     hoop_work *last;
     int status = -1, children = 0;
-    (void)size;
-    (void)arg;
     take_off(comm, FLIGHT, 1);
     hoop_ibarrier(comm, &last);
     for (; children < 10; children++) {

@@ -117,7 +117,6 @@ after_fork_child(void)
 static int
 remove_entry(const char *path, const struct stat *status, int kind, struct FTW *where)
 {
-    (void)status, (void)kind, (void)where;
     return remove(path);
 }
 
@@ -363,7 +362,6 @@ static void
 on_alarm(int signal_number)
 {
     static const char text[] = "Bail out! the time limit of this test has passed\n";
-    (void)signal_number;
     if (write(STDOUT_FILENO, text, sizeof(text) - 1) < 0)
         _exit(125);
     _exit(124);

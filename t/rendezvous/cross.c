@@ -13,20 +13,6 @@
 enum { N = 4, SPLIT = 20 };
 
 static void
-open_ring(sim *s)
-{
-    sim_open(s);
-    for (int i = 0; i < N; i++) {
-        hp_join join = sim_join_of(i, N, 2);
-        join.op_timeout = 60 * HP_SEC;
-        join.patience = 60000;
-        sim_join(s, i, &join);
-    }
-    for (int i = 0; i < N; i++)
-        sim_say(s, i, HP_READY, NULL, 0);
-}
-
-static void
 split(sim *s, int rank, uint64_t started)
 {
     hp_join join = sim_join_of(-1, 0, 2);
@@ -46,9 +32,7 @@ in_op_of(sim *s, int conn, uint64_t sequence)
     hp_report report = {.sequence = sequence,
                         .awaited = {HP_WAIT_PEER, (rank + N - 1) % N},
                         .call = {.kind = HP_ALLREDUCE, .dtype = HOOP_FLOAT64, .op = HOOP_MAX, .root = -1, .count = 12}};
-    uint8_t bytes[HP_REPORT_BYTES];
-    hp_report_put(bytes, &report);
-    sim_say(s, conn, HP_IN_OP, bytes, sizeof(bytes));
+    sim_in_op(s, conn, HP_IN_OP, &report);
 }
 
 static void
@@ -61,7 +45,7 @@ static void
 test_crossed(void)
 {
     sim s;
-    open_ring(&s);
+    sim_ring(&s, N, 2, 60 * HP_SEC);
     split(&s, 1, 7);
     sim_pass(&s, 20000);
     in_op(&s, 3, 8);
@@ -76,7 +60,7 @@ test_crossed(void)
     is_string(s.conns[0].cause.text, s.conns[SPLIT + 1].cause.text, "the split ends with the same");
     ok(s.conns[0].cause.sequence == 8 && s.conns[0].cause.reporter == 3, "the operation, and who is in it");
     sim_close(&s);
-    open_ring(&s);
+    sim_ring(&s, N, 2, 60 * HP_SEC);
     in_op(&s, 0, 1);
     in_op(&s, 3, 1);
     sim_pass(&s, 5000);
@@ -90,7 +74,7 @@ static void
 test_harmless(void)
 {
     sim s;
-    open_ring(&s);
+    sim_ring(&s, N, 2, 60 * HP_SEC);
     for (int i = 0; i < N; i++)
         in_op(&s, i, 8);
     for (int i = 0; i < N - 1; i++)
@@ -102,7 +86,7 @@ test_harmless(void)
     split(&s, N - 1, 9);
     is_int(1, s.conns[SPLIT].joined, "the last one comes, and the split is made");
     sim_close(&s);
-    open_ring(&s);
+    sim_ring(&s, N, 2, 60 * HP_SEC);
     split(&s, 1, 7);
     in_op(&s, 3, 8);
     split(&s, 3, 8);
@@ -128,20 +112,8 @@ test_harmless(void)
 static void
 cross_rings(sim *s, uint64_t limit, int ms)
 {
-    open_ring(s);
-    for (int i = 0; i < N; i++) {
-        hp_join join = sim_join_of(-1, 0, 2);
-        join.parent = s->conns[0].ring.comm;
-        join.split = 1;
-        join.parent_rank = i;
-        join.parent_size = N;
-        join.member = s->job->rosters->ring.members[i];
-        join.member.rank = -1;
-        join.op_timeout = limit;
-        sim_join(s, SPLIT + i, &join);
-    }
-    for (int i = 0; i < N; i++)
-        sim_say(s, SPLIT + i, HP_READY, NULL, 0);
+    sim_ring(s, N, 2, 60 * HP_SEC);
+    sim_split(s, SPLIT, 0, limit);
     for (int at = 0; at < ms; at += 250) {
         for (int i = 0; i < N; i++)
             in_op_of(s, i == 2 ? SPLIT + i : i, i == 2 ? 1 : 7);
@@ -181,31 +153,15 @@ wait_for(sim *s, int conn, uint64_t sequence, int other)
 {
     hp_report report = {
         .sequence = sequence, .awaited = {HP_WAIT_PEER, other}, .call = {.kind = HP_BARRIER, .root = -1}};
-    uint8_t bytes[HP_REPORT_BYTES];
-    hp_report_put(bytes, &report);
-    sim_say(s, conn, HP_IN_OP, bytes, sizeof(bytes));
+    sim_in_op(s, conn, HP_IN_OP, &report);
 }
 
 /* Ranks 2 and 3 have a split of their own, and rank 2 waits there for rank 3; `early` ms later 0 and 1 wait for rank 2. */
 static void
 chain_rings(sim *s, uint64_t limit, int early, int ms)
 {
-    open_ring(s);
-    const hp_member *members = s->job->rosters->ring.members;
-    for (int i = 0; i < N; i++) {
-        hp_join join = sim_join_of(-1, 0, 2);
-        join.parent = s->conns[0].ring.comm;
-        join.split = 1;
-        join.parent_rank = i;
-        join.parent_size = N;
-        join.color = i < 2 ? -1 : 0;
-        join.member = members[i];
-        join.member.rank = -1;
-        join.op_timeout = limit;
-        sim_join(s, SPLIT + i, &join);
-    }
-    for (int i = 2; i < N; i++)
-        sim_say(s, SPLIT + i, HP_READY, NULL, 0);
+    sim_ring(s, N, 2, 60 * HP_SEC);
+    sim_split(s, SPLIT, 2, limit);
     for (int at = 0; at < ms; at += 250) {
         wait_for(s, SPLIT + 2, 1, 1);
         if (at >= early)

@@ -22,25 +22,10 @@ static const hp_call counts = {.kind = HP_ALLGATHERV, .dtype = HOOP_INT8, .root 
 static const hp_call counts_too = {.kind = HP_ALLGATHERV, .dtype = HOOP_INT8, .root = 6, .count = 12};
 
 static void
-open_ring(sim *s, int n)
-{
-    sim_open(s);
-    for (int i = 0; i < n; i++) {
-        hp_join join = sim_join_of(i, n, 2);
-        join.op_timeout = 60 * HP_SEC;
-        sim_join(s, i, &join);
-    }
-    for (int i = 0; i < n; i++)
-        sim_say(s, i, HP_READY, NULL, 0);
-}
-
-static void
 tell(sim *s, int rank, uint64_t sequence, const hp_call *call, int name)
 {
     hp_report report = {.sequence = sequence, .awaited = {HP_WAIT_PEER, -1}, .call_name = name, .call = *call};
-    uint8_t bytes[HP_REPORT_BYTES];
-    hp_report_put(bytes, &report);
-    sim_say(s, rank, HP_IN_OP, bytes, sizeof(bytes));
+    sim_in_op(s, rank, HP_IN_OP, &report);
 }
 
 static void
@@ -97,7 +82,7 @@ test_one_of_many(void)
                 sim s;
                 char text[256];
                 int first = odd == 0;
-                open_ring(&s, n);
+                sim_ring(&s, n, 2, 60 * HP_SEC);
                 for (int i = 0; i < n; i++)
                     if (i != odd)
                         tell(&s, i, 7, &sum, 0);
@@ -122,7 +107,7 @@ static void
 test_two(void)
 {
     sim s;
-    open_ring(&s, 2);
+    sim_ring(&s, 2, 2, 60 * HP_SEC);
     give_name(&s, 0, "loss");
     give_name(&s, 1, "gradients");
     tell(&s, 0, 3, &sum, GRADIENTS);
@@ -133,7 +118,7 @@ test_two(void)
                  "(node1) called allreduce (loss) of 100 x float32, sum"),
        "both calls have their names");
     sim_close(&s);
-    open_ring(&s, 2);
+    sim_ring(&s, 2, 2, 60 * HP_SEC);
     tell(&s, 0, 3, &counts, 0);
     tell(&s, 1, 3, &counts_too, 0);
     differs(&s, 1, 0, 3);
@@ -150,7 +135,7 @@ static void
 test_groups(void)
 {
     sim s;
-    open_ring(&s, 4);
+    sim_ring(&s, 4, 2, 60 * HP_SEC);
     for (int i = 0; i < 4; i++)
         tell(&s, i, 7, i % 2 ? &sum : &other, 0);
     differs(&s, 3, 2, 7);
@@ -159,7 +144,7 @@ test_groups(void)
                  "(node1) and 1 other called allreduce of 100 x float32, sum"),
        "two groups of one size");
     sim_close(&s);
-    open_ring(&s, 4);
+    sim_ring(&s, 4, 2, 60 * HP_SEC);
     for (int i = 0; i < 4; i++)
         tell(&s, i, 7, i < 2 ? &sum : i == 2 ? &other : &counts, 0);
     differs(&s, 2, 1, 7);
@@ -169,7 +154,7 @@ test_groups(void)
            "other called allreduce of 100 x float32, sum"),
        "of three calls, those of most ranks");
     sim_close(&s);
-    open_ring(&s, 6);
+    sim_ring(&s, 6, 2, 60 * HP_SEC);
     for (int i = 0; i < 6; i++)
         tell(&s, i, 7, i == 2 ? &other : i == 3 ? &counts : &sum, 0);
     differs(&s, 3, 2, 7);
@@ -222,7 +207,7 @@ test_untold(void)
                {"both tell the same call", 7, 7, &sum}};
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
         sim s;
-        open_ring(&s, 4);
+        sim_ring(&s, 4, 2, 60 * HP_SEC);
         if (row[i].reporter)
             tell(&s, 2, row[i].reporter, &sum, 0);
         if (row[i].peer)
@@ -247,7 +232,7 @@ test_first_cause(void)
                                        "another rank aborts", "a link is lost",      "another pair differs"};
     for (int i = 0; i < 6; i++) {
         sim s;
-        open_ring(&s, 4);
+        sim_ring(&s, 4, 2, 60 * HP_SEC);
         tell(&s, 1, 7, &other, 0);
         tell(&s, 2, 7, &sum, 0);
         differs(&s, 2, 1, 7);

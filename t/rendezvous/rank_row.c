@@ -287,27 +287,8 @@ test_streams_wait(void)
 static void
 open_rings(sim *s)
 {
-    sim_open(s);
-    for (int i = 0; i < 4; i++) {
-        hp_join join = sim_join_of(i, 4, 2);
-        sim_join(s, i, &join);
-    }
-    for (int i = 0; i < 4; i++)
-        sim_say(s, i, HP_READY, NULL, 0);
-    const hp_member *members = s->job->rosters->ring.members;
-    for (int i = 0; i < 4; i++) {
-        hp_join join = sim_join_of(-1, 0, 2);
-        join.parent = s->conns[0].ring.comm;
-        join.split = 1;
-        join.parent_rank = i;
-        join.parent_size = 4;
-        join.color = i < 2 ? -1 : 0;
-        join.member = members[i];
-        join.member.rank = -1;
-        sim_join(s, 10 + i, &join);
-    }
-    sim_say(s, 12, HP_READY, NULL, 0);
-    sim_say(s, 13, HP_READY, NULL, 0);
+    sim_ring(s, 4, 2, 2 * HP_SEC);
+    sim_split(s, 10, 2, 2 * HP_SEC);
 }
 
 /* Rank 3 reports counters in the split, and none in the world. */

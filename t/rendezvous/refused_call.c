@@ -34,9 +34,7 @@ static void
 say_in_op(sim *s, int g, int type, uint64_t sequence, hp_kind kind)
 {
     hp_report report = {.sequence = sequence, .awaited = {HP_WAIT_PEER, (g + N - 1) % N}, .call = call_of(kind)};
-    uint8_t bytes[HP_REPORT_BYTES];
-    hp_report_put(bytes, &report);
-    sim_say(s, g, type, bytes, sizeof(bytes));
+    sim_in_op(s, g, type, &report);
 }
 
 /* All ranks but one are in this operation, for so long. */
@@ -51,19 +49,6 @@ others_wait(sim *s, int except, uint64_t sequence, hp_kind kind, int ms)
     }
 }
 
-static void
-open_ring(sim *s)
-{
-    sim_open(s);
-    for (int i = 0; i < N; i++) {
-        hp_join join = sim_join_of(i, N, 1);
-        join.op_timeout = 60 * HP_SEC;
-        sim_join(s, i, &join);
-    }
-    for (int i = 0; i < N; i++)
-        sim_say(s, i, HP_READY, NULL, 0);
-}
-
 static int
 mismatches(const sim *s)
 {
@@ -74,7 +59,7 @@ static void
 test_waited_for(void)
 {
     sim s;
-    open_ring(&s);
+    sim_ring(&s, N, 1, 60 * HP_SEC);
     is_int(0, refuse(&s, GUILTY, 7, HP_ALLGATHER), "a rank says which call it has refused");
     sim_pass(&s, 20000);
     ok(!s.conns[0].causes && !hp_job_timed(s.job), "while nobody waits for it that costs nothing");
@@ -86,13 +71,13 @@ test_waited_for(void)
               s.conns[0].cause.text, "what it called, and what was wrong with it");
     ok(s.conns[0].cause.sequence == 7 && s.conns[0].cause.phase == HOOP_PHASE_OPERATION, "with the operation");
     sim_close(&s);
-    open_ring(&s);
+    sim_ring(&s, N, 1, 60 * HP_SEC);
     others_wait(&s, GUILTY, 7, HP_ALLGATHER, 3000);
     refuse(&s, GUILTY, 7, HP_ALLGATHER);
     others_wait(&s, GUILTY, 7, HP_ALLGATHER, 1100);
     is_int(N, mismatches(&s), "the same where the others were there first");
     sim_close(&s);
-    open_ring(&s);
+    sim_ring(&s, N, 1, 60 * HP_SEC);
     refuse(&s, GUILTY, 7, HP_BROADCAST);
     say_in_op(&s, 0, HP_IN_OP, 8, HP_ALLREDUCE);
     sim_pass(&s, 1100);
@@ -104,7 +89,7 @@ static void
 test_made_right(void)
 {
     sim s;
-    open_ring(&s);
+    sim_ring(&s, N, 1, 60 * HP_SEC);
     others_wait(&s, GUILTY, 7, HP_ALLGATHER, 500);
     refuse(&s, GUILTY, 7, HP_ALLGATHER);
     others_wait(&s, GUILTY, 7, HP_ALLGATHER, 900);
@@ -142,7 +127,7 @@ static void
 test_all_refuse(void)
 {
     sim s;
-    open_ring(&s);
+    sim_ring(&s, N, 1, 60 * HP_SEC);
     refuse_all(&s, 7, HP_ALLREDUCE);
     others_wait(&s, GUILTY, 6, HP_ALLREDUCE, 2000);
     is_int(0, s.conns[0].causes, "all ranks have refused a call: nobody waits for anybody");
@@ -161,7 +146,7 @@ static void
 test_probes(void)
 {
     sim s;
-    open_ring(&s);
+    sim_ring(&s, N, 1, 60 * HP_SEC);
     refuse_all(&s, 7, HP_ALLREDUCE);
     for (int i = 0; i < N; i++)
         if (i != GUILTY)
@@ -169,7 +154,7 @@ test_probes(void)
     others_wait(&s, GUILTY, 7, HP_BROADCAST, 10000);
     is_int(0, s.conns[0].causes, "all have refused that call: the others wait in another one");
     sim_close(&s);
-    open_ring(&s);
+    sim_ring(&s, N, 1, 60 * HP_SEC);
     refuse(&s, GUILTY, 7, HP_REDUCE);
     others_wait(&s, GUILTY, 7, HP_ALLREDUCE, 10000);
     is_int(0, s.conns[0].causes, "who waits in another kind of call does not wait for the refused one");
@@ -177,7 +162,7 @@ test_probes(void)
     others_wait(&s, GUILTY, 7, HP_ALLREDUCE, 1100);
     is_int(N, mismatches(&s), "a newer refusal takes the place of an older");
     sim_close(&s);
-    open_ring(&s);
+    sim_ring(&s, N, 1, 60 * HP_SEC);
     refuse(&s, GUILTY, 7, HP_REDUCE);
     others_wait(&s, GUILTY, 6, HP_REDUCE, 10000);
     is_int(0, s.conns[0].causes, "nor does who is in an earlier one");
@@ -193,7 +178,7 @@ test_nonsense(void)
     hp_refused_calls none = {0};
     hp_witness w[2] = {0};
     sim s;
-    open_ring(&s);
+    sim_ring(&s, N, 1, 60 * HP_SEC);
     is_int(-1, sim_say(&s, 0, HP_UNSTARTED, "x", 1), "a refusal that cannot be read is a breach of protocol");
     is_int(-1, refuse(&s, 0, 0, HP_REDUCE), "so is one of operation 0");
     sim_close(&s);

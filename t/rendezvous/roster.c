@@ -283,10 +283,8 @@ test_cut_off(void)
                             .step = 3,
                             .awaited = {HP_WAIT_PEER, (i + 7) % 8},
                             .call = {.kind = HP_BARRIER, .root = -1}};
-        uint8_t bytes[HP_REPORT_BYTES];
-        hp_report_put(bytes, &report);
         if (i != 4 && i != 5 && i != 1)
-            sim_say(&s, i, HP_IN_OP, bytes, sizeof(bytes));
+            sim_in_op(&s, i, HP_IN_OP, &report);
     }
     s.conns[4].cut_off = s.conns[5].cut_off = s.conns[1].cut_off = 1;
     sim_pass(&s, 2050);

@@ -241,10 +241,16 @@ sim_join(sim *s, int g, const hp_join *join)
 int
 sim_report(sim *s, int g, uint64_t sequence, uint64_t step, int waits_for)
 {
-    uint8_t bytes[HP_REPORT_BYTES];
     hp_report report = {.sequence = sequence, .step = step, .awaited = {HP_WAIT_PEER, waits_for}};
-    hp_report_put(bytes, &report);
-    return sim_say(s, g, HP_IN_OP, bytes, sizeof(bytes));
+    return sim_in_op(s, g, HP_IN_OP, &report);
+}
+
+int
+sim_in_op(sim *s, int g, int type, const hp_report *report)
+{
+    uint8_t bytes[HP_REPORT_BYTES];
+    hp_report_put(bytes, report);
+    return sim_say(s, g, type, bytes, sizeof(bytes));
 }
 
 int
@@ -372,4 +378,37 @@ sim_late(const sim *s, const hp_roster *ring, uint64_t stalled, char *out, size_
     hp_hold_up_find(&where, ring, stalled, out, size);
     hp_whereabouts_free(&where);
     return out;
+}
+
+void
+sim_ring(sim *s, int n, int per_host, uint64_t op_timeout)
+{
+    sim_open(s);
+    for (int i = 0; i < n; i++) {
+        hp_join join = sim_join_of(i, n, per_host);
+        join.op_timeout = op_timeout;
+        sim_join(s, i, &join);
+    }
+    for (int i = 0; i < n; i++)
+        sim_say(s, i, HP_READY, NULL, 0);
+}
+
+void
+sim_split(sim *s, int at, int from, uint64_t op_timeout)
+{
+    const hp_ring ring = s->job->rosters->ring;
+    for (int i = 0; i < ring.size; i++) {
+        hp_join join = sim_join_of(-1, 0, 1);
+        join.parent = ring.comm;
+        join.split = 1;
+        join.parent_rank = i;
+        join.parent_size = ring.size;
+        join.color = i < from ? -1 : 0;
+        join.op_timeout = op_timeout;
+        join.member = ring.members[i];
+        join.member.rank = -1;
+        sim_join(s, at + i, &join);
+    }
+    for (int i = from; i < ring.size; i++)
+        sim_say(s, at + i, HP_READY, NULL, 0);
 }

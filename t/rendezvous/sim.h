@@ -54,7 +54,8 @@ int sim_enter(sim *s, int g, const hp_join *join); /* the hello; returns judge's
 int sim_join(sim *s, int g, const hp_join *join);  /* hello and JOIN; -1: breach of protocol */
 int sim_say(sim *s, int g, int type, const void *payload, size_t n);
 int sim_report(sim *s, int g, uint64_t sequence, uint64_t step, int waits_for);
-int sim_count(sim *s, int g, int type, uint64_t count); /* OUT or LEAVE */
+int sim_in_op(sim *s, int g, int type, const hp_report *report); /* IN_OP or PROGRESS */
+int sim_count(sim *s, int g, int type, uint64_t count);          /* OUT or LEAVE */
 int sim_abort(sim *s, int g, hoop_result code, int rank, const char *text);
 int sim_lost(sim *s, int g, int peer, int number, uint64_t sequence);
 int sim_repairs(sim *s, int g, int peer, int number, uint64_t sequence); /* the same, and makes the connection again */
@@ -66,6 +67,10 @@ void sim_pass(sim *s, int ms); /* time, with a tick every 50 ms */
 
 /* n ranks come in random order, all say READY; conn i is rank i. */
 void sim_world(sim *s, int n, int per_host);
+/* Opens one of n ranks with this time-out. They come in order, and all say READY; conn i is rank i. */
+void sim_ring(sim *s, int n, int per_host, uint64_t op_timeout);
+/* A split of its ranks from `from` on, in order, by conns `at` + rank, which say READY; the others take no part. */
+void sim_split(sim *s, int at, int from, uint64_t op_timeout);
 /* How many of the present conns [0, n), not counting `except`, have been told this cause exactly once. */
 int sim_told(const sim *s, int n, int except, hoop_result code, int rank);
 

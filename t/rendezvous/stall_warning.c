@@ -36,14 +36,12 @@ wait_in(sim *s, int first, int last, int absent, uint64_t operation, int ms)
         .sequence = operation,
         .step = 3,
         .call = {.kind = HP_ALLREDUCE, .dtype = HOOP_FLOAT32, .op = HOOP_SUM, .root = -1, .count = 262144}};
-    uint8_t bytes[HP_REPORT_BYTES];
     for (int passed = 0; passed < ms; passed += 250) {
         for (int i = first; i < last; i++) {
             const sim_conn *g = &s->conns[i];
             report.awaited = (hp_awaited){HP_WAIT_PEER, (g->rank + g->ring.size - 1) % g->ring.size};
-            hp_report_put(bytes, &report);
             if (i != absent)
-                sim_say(s, i, HP_PROGRESS, bytes, sizeof(bytes));
+                sim_in_op(s, i, HP_PROGRESS, &report);
         }
         sim_pass(s, 250);
     }

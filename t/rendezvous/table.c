@@ -65,29 +65,8 @@ test_wait(void)
 static void
 open_rings(sim *s, uint64_t op_timeout)
 {
-    sim_open(s);
-    for (int i = 0; i < 4; i++) {
-        hp_join join = sim_join_of(i, 4, 2);
-        join.op_timeout = op_timeout;
-        sim_join(s, i, &join);
-    }
-    for (int i = 0; i < 4; i++)
-        sim_say(s, i, HP_READY, NULL, 0);
-    const hp_member *members = s->job->rosters->ring.members;
-    for (int i = 0; i < 4; i++) {
-        hp_join join = sim_join_of(-1, 0, 2);
-        join.parent = s->conns[0].ring.comm;
-        join.split = 1;
-        join.parent_rank = i;
-        join.parent_size = 4;
-        join.color = i < 2 ? -1 : 0;
-        join.op_timeout = op_timeout;
-        join.member = members[i];
-        join.member.rank = -1;
-        sim_join(s, 10 + i, &join);
-    }
-    sim_say(s, 12, HP_READY, NULL, 0);
-    sim_say(s, 13, HP_READY, NULL, 0);
+    sim_ring(s, 4, 2, op_timeout);
+    sim_split(s, 10, 2, op_timeout);
 }
 
 /* Ranks 0 and 1 wait for 2, which waits for 3 in a split of those two. */
@@ -187,11 +166,9 @@ test_name(void)
 static void
 say_in_op(sim *s, int g, int number)
 {
-    uint8_t bytes[HP_REPORT_BYTES];
     hp_report r = {.sequence = 17, .awaited = {HP_WAIT_PEER, 2}, .call_name = number};
     r.call = (hp_call){.kind = HP_ALLREDUCE, .dtype = HOOP_FLOAT32, .op = HOOP_SUM, .root = -1, .count = 100};
-    hp_report_put(bytes, &r);
-    if (sim_say(s, g, HP_IN_OP, bytes, sizeof(bytes)) != 0)
+    if (sim_in_op(s, g, HP_IN_OP, &r) != 0)
         bail("a report is refused");
 }
 

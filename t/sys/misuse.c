@@ -38,6 +38,7 @@ still_right(hoop_comm *comm)
     return hoop_allreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm) == HOOP_SUCCESS && sum == hoop_comm_size(comm);
 }
 
+/* t/lib/request.c has the whole contract: here is what the public functions do with a refusal, and before it. */
 static void
 arguments(hoop_comm *comm)
 {
@@ -47,31 +48,12 @@ arguments(hoop_comm *comm)
     expect(NULL, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, HOOP_FLOAT32, HOOP_SUM, NULL), "NULL", "comm NULL");
     expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(NULL, b, 1, HOOP_FLOAT32, HOOP_SUM, comm), "sendbuf",
            "NULL in");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, NULL, 1, HOOP_FLOAT32, HOOP_SUM, comm), "recvbuf",
-           "NULL out");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, (hoop_dtype)12, HOOP_SUM, comm), "dtype",
-           "dtype 12");
     expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, (hoop_dtype)256, HOOP_SUM, comm), "dtype",
            "dtype 256");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, HOOP_INT32, (hoop_op)63, comm), "unknown op",
-           "op 63");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, HOOP_FLOAT32, HOOP_BXOR, comm),
-           "bxor combines the bits of integers, and the elements are float32", "bits of floats");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, HOOP_BOOL, HOOP_AVG, comm), "a bool has no mean",
-           "the mean of bools");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, HOOP_FLOAT32, (hoop_op)5, comm), "op", "op 5");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, SIZE_MAX / 2, HOOP_FLOAT32, HOOP_SUM, comm), "count",
-           "overflow");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allgather(a, b, SIZE_MAX / 4 / (size_t)n, HOOP_FLOAT32, comm), "count",
-           "overflow over the ranks");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(b, b + 1, 4, HOOP_FLOAT32, HOOP_SUM, comm), "overlap",
-           "overlap");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, HOOP_INT32, (hoop_op)256, comm), "unknown op",
+           "op 256");
     expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allgather(b + 4 * n - 2, b, 4, HOOP_FLOAT32, comm), "overlap",
            "allgather from the wrong place");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_broadcast(a, b, 4, HOOP_FLOAT32, n, comm), "root", "root n");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_reduce(a, b, 4, HOOP_FLOAT32, HOOP_SUM, -1, comm), "root", "root -1");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce((char *)a + 1, b, 1, HOOP_FLOAT32, HOOP_SUM, comm),
-           "aligned", "alignment");
     expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_iallreduce(a, b, 1, HOOP_FLOAT32, HOOP_SUM, comm, NULL), "work",
            "work NULL");
     expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_iallreduce(a, NULL, 1, HOOP_FLOAT32, HOOP_SUM, comm, &work), "recvbuf",

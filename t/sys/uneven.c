@@ -119,30 +119,18 @@ refused(hoop_comm *comm, hoop_result result, const char *words)
     return 0;
 }
 
-/* Two ranks. Each mistake loses nothing: the ring works on. */
+/* Two ranks. Each mistake loses nothing: the ring works on. t/lib/request.c has the others; here the blocks overlap. */
 static int
 try_mistakes(hoop_comm *comm, uint64_t seed)
 {
-    size_t rank = (size_t)hoop_comm_rank(comm), huge[2] = {SIZE_MAX / 8, 1}, same[2] = {1, 1},
-           far[2] = {0, SIZE_MAX / 4};
-    const size_t counts[2] = {3, 5}, over[2] = {0, 2}, gap[2] = {6, 1};
+    size_t rank = (size_t)hoop_comm_rank(comm), same[2] = {1, 1}, far[2] = {0, SIZE_MAX / 4};
+    const size_t counts[2] = {3, 5}, over[2] = {0, 2};
     int32_t small[8] = {0}, large[16] = {0};
     hoop_work *work;
-    int good = refused(comm, hoop_allgatherv(small, large, counts[rank], NULL, NULL, HOOP_INT32, comm), "recvcounts");
-    good &= refused(comm, hoop_allgatherv(small, large, 4, counts, NULL, HOOP_INT32, comm), "sendcount is 4, but");
-    good &= refused(comm, hoop_allgatherv(small, large, counts[rank], counts, over, HOOP_INT32, comm),
-                    "blocks of ranks 0 and 1 overlap");
-    good &= refused(comm, hoop_reduce_scatterv(large, small, counts, over, HOOP_INT32, HOOP_SUM, comm), "overlap");
+    int good = refused(comm, hoop_allgatherv(small, large, counts[rank], counts, over, HOOP_INT32, comm),
+                       "blocks of ranks 0 and 1 overlap");
     good &= refused(comm, hoop_ireduce_scatterv(large, small, counts, same, HOOP_INT32, HOOP_SUM, comm, &work),
                     "blocks of ranks 0 and 1 overlap");
-    good &= refused(comm, hoop_allgatherv(large + 1, large, counts[rank], counts, NULL, HOOP_INT32, comm), "in-place");
-    good &= refused(comm, hoop_reduce_scatterv(large, large + 7, counts, gap, HOOP_INT32, HOOP_SUM, comm), "in-place");
-    good &= refused(comm, hoop_reduce_scatterv(large, small, huge, NULL, HOOP_INT32, HOOP_SUM, comm), "address range");
-    good &= refused(comm, hoop_reduce_scatterv(large, small, counts, far, HOOP_INT32, HOOP_SUM, comm), "address range");
-    good &=
-        refused(comm, hoop_reduce_scatterv(NULL, small, counts, NULL, HOOP_INT32, HOOP_SUM, comm), "sendbuf is NULL");
-    good &=
-        refused(comm, hoop_reduce_scatterv(large, NULL, counts, NULL, HOOP_INT32, HOOP_SUM, comm), "recvbuf is NULL");
     good &= hoop_allgatherv(rank ? large + 9 : NULL, large, rank, (size_t[2]){0, 1}, NULL, HOOP_INT32, comm) == 0;
     good &= hoop_reduce_scatterv(NULL, NULL, (size_t[2]){0, 0}, far, HOOP_INT32, HOOP_SUM, comm) == HOOP_SUCCESS;
     /* this rank's block is sent from a gap of the larger array, and received into one */

@@ -31,7 +31,7 @@ hoop_result trial_call(const trial *t, hoop_comm *comm, hoop_work **work); /* as
 int trial_result_is_right(const trial *t);
 int trial_is_untouched(const trial *t);
 
-/* All of it, blocking: 1, or 0 after a note. */
+/* All of it, blocking: 1, or 0 after a note. Where every rank receives the same bytes, one of them judges them. */
 int trial_succeeds(trial *t, hoop_comm *comm);
 
 /* Whether all ranks have received the same bytes in these: a sum of each rank's, compared at all of them. */

@@ -138,7 +138,7 @@ to_agent(const hp_buffer *stream, size_t part)
 
 /* --- the launcher's end --- */
 
-/* What the owner of the hosts has heard: a checksum of every call with its arguments, and how often of what. */
+/* What was heard of the hosts: a checksum of every event, and how often of what. */
 typedef struct heard {
     uint32_t crc;
     int greeted, failed, over, done;
@@ -166,84 +166,57 @@ check_rank(int rank)
     fuzz_check(rank >= FIRST_RANK && rank < FIRST_RANK + RANKS);
 }
 
-/* As run.c does once the server runs: the spec is sent, and reports count from here on. */
+/* As run.c does once the server runs: the spec is sent, and reports count from there on. */
 static void
-greeted(void *arg, hp_host *host)
+take(const hp_host_event *e)
 {
-    const char *seen_from = host->conn->seen_from;
-    (void)arg;
-    fuzz_check(now.greeted++ == 0 && strlen(seen_from) < 64 && !strchr(seen_from, ' '));
-    host->has_spec = 1;
-    note(1, 0, 0, seen_from, strlen(seen_from));
+    const char *seen_from = e->host->conn->seen_from;
+    const hp_rank_exit *end = &e->ended;
+    switch (e->what) {
+    case HP_HOST_GREETED:
+        fuzz_check(now.greeted++ == 0 && strlen(seen_from) < 64 && !strchr(seen_from, ' '));
+        e->host->has_spec = 1;
+        note(1, 0, 0, seen_from, strlen(seen_from));
+        break;
+    case HP_HOST_STARTED:
+        check_rank(e->rank);
+        note(2, (uint64_t)e->rank, e->pid, NULL, 0);
+        break;
+    case HP_HOST_OUTPUT:
+        check_rank(e->rank);
+        fuzz_check((e->number == 1 || e->number == 2) && e->n > 0 && e->n <= HP_AGENT_MSG_TEXT);
+        note(3, (uint64_t)e->rank, (uint64_t)e->number, e->bytes, e->n);
+        break;
+    case HP_HOST_EXITED:
+        check_rank(end->rank);
+        fuzz_check(end->cause <= HP_EXIT_PERHAPS_MEMORY);
+        note(4, (uint64_t)end->rank << 32 | (uint32_t)end->pid, end->ms ^ (uint32_t)end->status, NULL, 0);
+        break;
+    case HP_HOST_TAKEN: note(5, e->n, 0, NULL, 0); break;
+    case HP_HOST_FAILED:
+        fuzz_check(e->host->done && e->number >= 0 && e->number <= 255 && e->n > 0);
+        note(6, (uint64_t)e->number, 0, e->bytes, e->n);
+        break;
+    case HP_HOST_OVER: fuzz_check(now.over++ == 0); break;
+    }
 }
 
 static void
-started(void *arg, hp_host *host, int rank, unsigned pid)
+take_all(void)
 {
-    (void)arg;
-    (void)host;
-    check_rank(rank);
-    note(2, (uint64_t)rank, pid, NULL, 0);
-}
-
-static void
-output(void *arg, int rank, int stream, const uint8_t *bytes, size_t n)
-{
-    (void)arg;
-    check_rank(rank);
-    fuzz_check((stream == 1 || stream == 2) && n > 0 && n <= HP_AGENT_MSG_TEXT);
-    note(3, (uint64_t)rank, (uint64_t)stream, bytes, n);
-}
-
-static void
-exited(void *arg, hp_host *host, const hp_rank_exit *end)
-{
-    (void)arg;
-    (void)host;
-    check_rank(end->rank);
-    fuzz_check(end->cause <= HP_EXIT_PERHAPS_MEMORY);
-    note(4, (uint64_t)end->rank << 32 | (uint32_t)end->pid, end->ms ^ (uint32_t)end->status, NULL, 0);
-}
-
-static void
-taken(void *arg, size_t n)
-{
-    (void)arg;
-    note(5, n, 0, NULL, 0);
-}
-
-static void
-failed(void *arg, hp_host *host, int status, const char *text, size_t n)
-{
-    (void)arg;
-    fuzz_check(host->done && status >= 0 && status <= 255 && n > 0);
-    note(6, (uint64_t)status, 0, text, n);
-}
-
-static void
-looked(void *arg)
-{
-    (void)arg;
-    fuzz_check(!"an answer that nobody has asked for");
-}
-
-static void
-over(void *arg, hp_host *host)
-{
-    (void)arg;
-    (void)host;
-    fuzz_check(now.over++ == 0);
+    hp_host_event event;
+    while (hp_hosts_hear(&hosts, &event))
+        take(&event);
 }
 
 /* All that the agent says, then its end. Returns what was heard. */
 static heard
 hear(const hp_mapping *mapping, const hp_buffer *stream, const hp_buffer *error_text, size_t part)
 {
-    const hp_hosts_owner owner = {NULL, greeted, started, output, exited, taken, failed, looked, over};
     hp_loop *loop = hp_loop_new();
     hoop_error error;
     now = (heard){0};
-    hp_hosts_open(&hosts, loop, mapping, &owner);
+    hp_hosts_open(&hosts, loop, mapping);
     hp_host *host = &hosts.host[1];
     fuzz_check(host->count == RANKS && hp_host_start(host, &error) == HOOP_SUCCESS);
     fake_process *agent = fake_process_at(0);
@@ -253,11 +226,13 @@ hear(const hp_mapping *mapping, const hp_buffer *stream, const hp_buffer *error_
         n = part < hp_buffer_size(stream) - at ? part : hp_buffer_size(stream) - at;
         fake_process_write(agent, 1, hp_buffer_first(stream) + at, n);
         fake_loop_settle(loop);
+        take_all();
     }
     now.refused = host->conn->protocol_error[0] != 0;
     fake_process_exit(agent, 256);
     hp_hosts_reap(&hosts);
     fake_loop_advance(loop, 3 * HP_SEC);
+    take_all();
     fuzz_check(now.over == 1 && host->conn->state == HP_AGENT_CONN_OVER);
     now.done = host->done;
     hp_hosts_close(&hosts);

@@ -32,7 +32,7 @@ hoop_op hp_op_at(int index);
 static inline size_t
 hp_dtype_size(hoop_dtype dtype)
 {
-    static const uint8_t sizes[16] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1, 2, 2, 1, 1};
+    static const uint8_t sizes[16] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1, 2, 2, 1, 1 /* HP_SCALED */};
     return sizes[hp_dtype_index(dtype) & 15];
 }
 
@@ -50,6 +50,20 @@ hp_op_is_bitwise(hoop_op op)
 
 int hp_op_is_valid(hoop_op op);                  /* one of hoop.h */
 int hp_op_applies(hoop_op op, hoop_dtype dtype); /* whether it is defined on that type, both of hoop.h */
+
+/*
+ * float8e4m3 in blocks (gpu/codec.h), in which float32 can travel: no type of an array. In front of the codes of each block
+ * is its scale, a byte; the last block may be shorter. A command's operand of this type begins at a block.
+ */
+#define HP_SCALED ((hoop_dtype)(HP_OWN + HP_DTYPES - HP_NCCL_DTYPES))
+enum { HP_TYPES = HP_DTYPES + 1, HP_SCALED_BLOCK = 64 /* elements */ };
+
+/* Bytes of so many elements of a type, HP_SCALED too; where element `count` begins, which of HP_SCALED begins a block. */
+static inline uint64_t
+hp_dtype_bytes(hoop_dtype dtype, uint64_t count)
+{
+    return count * hp_dtype_size(dtype) + (dtype == HP_SCALED ? (count + HP_SCALED_BLOCK - 1) / HP_SCALED_BLOCK : 0);
+}
 
 /* Floats of 16 and 8 bits. With HOOP_AVG they carry means on the wire, because sums would overflow. */
 enum { HP_NARROW = 4 };

@@ -2,9 +2,9 @@
 /*
  * reduce: how fast the CPU reduces, in GB of one operand a second (slot = slot op input), beside memcpy, for array
  * sizes from level-1 cache to memory, as Markdown tables. "avg/3" divides by 3, or of 16- and 8-bit floats joins a mean
- * of two ranks with a third one's array; "sum, two" writes two destinations; what a type does not have is left out.
- * Usage: reduce [avx512|avx2|plain|all]
- * [TYPE...]
+ * of two ranks with a third one's array; "sum, two" writes two destinations; what a type does not have is left out. float32
+ * has also how fast it is converted to and from what it can travel as, in GB of float32 a second.
+ * Usage: reduce [avx512|avx2|plain|all] [TYPE...]
  */
 #include "base/clock.h"
 #include "base/dtype.h"
@@ -30,6 +30,18 @@ typedef struct bench_case {
 static const bench_case cases[] = {
     {"sum", HOOP_SUM, 1, 0},   {"prod", HOOP_PROD, 1, 0}, {"max", HOOP_MAX, 1, 0},   {"min", HOOP_MIN, 1, 0},
     {"avg/2", HOOP_AVG, 1, 2}, {"avg/3", HOOP_AVG, 1, 3}, {"bxor", HOOP_BXOR, 1, 0}, {"sum, two", HOOP_SUM, 2, 0},
+};
+
+/* float32 to the wire, or from there. */
+static const struct conversion {
+    bench_case what;
+    hoop_dtype wire;
+    int leaves;
+} conversions[] = {
+    {{"to bfloat16", HOOP_SUM, 1, 0}, HOOP_BFLOAT16, 0},
+    {{"from bfloat16", HOOP_SUM, 1, 0}, HOOP_BFLOAT16, 1},
+    {{"to e4m3", HOOP_SUM, 1, 0}, HP_SCALED, 0},
+    {{"from e4m3", HOOP_SUM, 1, 0}, HP_SCALED, 1},
 };
 
 static const hp_arith *arith;
@@ -58,6 +70,17 @@ reduce_once(const bench_case *what, hoop_dtype dtype, size_t bytes)
     command.src[0].ptr = command.dst[0].ptr = slot;
     command.src[1].ptr = input;
     command.dst[1].ptr = output;
+    command.count = bytes / hp_dtype_size(dtype);
+    hp_host_run_with(arith, &command);
+}
+
+static void
+convert_once(const bench_case *what, hoop_dtype dtype, size_t bytes)
+{
+    const struct conversion *c = (const struct conversion *)what;
+    hp_command command = {.elem = dtype, .wire = c->wire, .sources = 1, .destinations = 1};
+    command.src[0] = (hp_operand){c->leaves ? input : slot, c->leaves};
+    command.dst[0] = (hp_operand){c->leaves ? slot : output, !c->leaves};
     command.count = bytes / hp_dtype_size(dtype);
     hp_host_run_with(arith, &command);
 }
@@ -128,6 +151,12 @@ print_type(hoop_dtype dtype)
         for (int s = 0; s < SIZES; s++)
             rates[s] = rate(reduce_once, &cases[c], dtype, sizes[s]);
         print_row(hp_dtype_name(dtype), cases[c].name, rates);
+    }
+    for (size_t c = 0; c < sizeof(conversions) / sizeof(*conversions) && dtype == HOOP_FLOAT32; c++) {
+        fill(dtype);
+        for (int s = 0; s < SIZES; s++)
+            rates[s] = rate(convert_once, &conversions[c].what, dtype, sizes[s]);
+        print_row(hp_dtype_name(dtype), conversions[c].what.name, rates);
     }
 }
 

@@ -13,6 +13,12 @@
  * NaN is encoded as the one NaN named above, so that no bit depends on which NaN an instruction propagates. Decoding is
  * exact; a NaN stays a NaN and becomes quiet; e5m2 has infinities and they are decoded as such. Assumes the default
  * floating-point environment: round to nearest, denormals kept.
+ *
+ * HP_SCALED is e4m3 in blocks of float32, whose scale is a power of two, 2^(s - 127) for the byte s = 1 ... 247: the least
+ * by which the greatest finite magnitude of the block is at most 464, so that it rounds to 448 at most. Each value is
+ * divided by it, rounded once, and a code tells the quotient. So no finite value becomes infinite, what has at least 2^-13 of
+ * the greatest magnitude keeps its digits, and decoding is exact. Codes 0x7f and 0xff are the two infinities, and 0x80,
+ * which would be -0, is NaN: -0 and what rounds to it become +0.
  */
 #ifndef HP_CODEC_H
 #define HP_CODEC_H
@@ -135,6 +141,98 @@ hp_e4m3_encode(float value)
     code = code < 0x7e ? code : 0x7e;
     code |= bits >> 24 & 0x80;
     return (uint8_t)(magnitude > UINT32_C(0x7f800000) ? 0x7f : code);
+}
+
+/*
+ * Of a value in a block: the greater its magnitude, the greater; that of 0 is HP_SCALED_NONE, and that of no finite number
+ * is negative.
+ */
+#define HP_SCALED_NONE INT32_C(0x800000)
+
+HP_CODEC int32_t
+hp_scaled_rank(float value)
+{
+    return (int32_t)((hp_float_bits(value) & UINT32_C(0x7fffffff)) + HP_SCALED_NONE);
+}
+
+/* The scale of a block by the greatest of these: what is above 464 = 1.8125 * 2^8 gets the next power of two. */
+HP_CODEC uint8_t
+hp_scaled_scale(int32_t most)
+{
+    uint32_t exponent = ((uint32_t)most - HP_SCALED_NONE + UINT32_C(0x17ffff)) >> 23;
+    return (uint8_t)(exponent > 9 ? exponent - 8 : 1);
+}
+
+HP_CODEC float
+hp_scaled_factor(uint8_t scale)
+{
+    return hp_float_from_bits((uint32_t)scale << 23);
+}
+
+/* 1 / factor */
+HP_CODEC float
+hp_scaled_inverse(uint8_t scale)
+{
+    return hp_float_from_bits((uint32_t)(254 - scale) << 23);
+}
+
+/* The greatest value of a code: under the greatest scale those above 240 are beyond float32. */
+HP_CODEC float
+hp_scaled_limit(uint8_t scale)
+{
+    return scale < 247 ? 448.0F : 240.0F;
+}
+
+/*
+ * Of a finite number. Added to 2^20 times the power of two below it, a quotient is rounded by the FPU to the four digits that
+ * a code has: they are the last bits of the sum, from 8 to 16, and below 2^-6 fewer.
+ */
+HP_CODEC uint8_t
+hp_scaled_encode_finite(float value, float inverse, float limit)
+{
+    uint32_t bits = hp_float_bits(value);
+    float quotient = hp_float_from_bits(bits & UINT32_C(0x7fffffff)) * inverse;
+    quotient = quotient < limit ? quotient : limit;
+    float normal = quotient > 0x1p-6F ? quotient : 0x1p-6F;
+    uint32_t power = hp_float_bits(normal) & UINT32_C(0x7f800000);
+    uint32_t unit = power + (UINT32_C(20) << 23);
+    uint32_t digits = hp_float_bits(quotient + hp_float_from_bits(unit)) - unit;
+    uint32_t code = digits + ((power - (UINT32_C(121) << 23)) >> 20);
+    return (uint8_t)(code | (bits >> 24 & 0x80 & (0 - code))); /* no sign without digits */
+}
+
+HP_CODEC uint8_t
+hp_scaled_encode(float value, float inverse, float limit)
+{
+    uint32_t bits = hp_float_bits(value);
+    uint32_t magnitude = bits & UINT32_C(0x7fffffff);
+    uint8_t infinity = (uint8_t)((bits >> 24 & 0x80) | 0x7f);
+    uint8_t code = hp_scaled_encode_finite(value, inverse, limit);
+    code = magnitude == UINT32_C(0x7f800000) ? infinity : code;
+    return magnitude > UINT32_C(0x7f800000) ? 0x80 : code;
+}
+
+HP_CODEC int
+hp_scaled_is_finite(uint8_t code)
+{
+    return ((code & 0x7f) != 0x7f) & (code != 0x80);
+}
+
+HP_CODEC float
+hp_scaled_decode_finite(uint8_t code, float factor)
+{
+    uint32_t sign = (uint32_t)(code & 0x80) << 24;
+    uint32_t magnitude = code & 0x7f;
+    uint32_t bits = hp_small_decode(magnitude, 3, 7, 0x80);
+    return hp_float_from_bits(sign | bits) * factor;
+}
+
+HP_CODEC float
+hp_scaled_decode(uint8_t code, float factor)
+{
+    float infinity = hp_float_from_bits((uint32_t)(code & 0x80) << 24 | UINT32_C(0x7f800000));
+    float value = (code & 0x7f) == 0x7f ? infinity : hp_scaled_decode_finite(code, factor);
+    return code == 0x80 ? hp_float_from_bits(UINT32_C(0x7fc00000)) : value;
 }
 
 HP_CODEC float

@@ -31,13 +31,14 @@ typedef struct hp_operand {
  * Both weights, both products and their sum are float32, each rounded, and v is rounded once to the type. An infinity
  * stays one, in e5m2 too: a mean cannot overflow, so an infinity was an element.
  * With `exchange` (sources == destinations == 2, no op): dst[0] = src[1], dst[1] = src[0], loads before stores.
- * A destination may be exactly a source, never overlap it otherwise. Pointers have the element's natural alignment.
+ * A destination may be exactly a source, never overlap it otherwise. Pointers have the element's natural alignment; one of
+ * HP_SCALED begins at a block.
  * When wire != elem, a destination in the wire type is encoded (round to nearest even) and every other destination of
  * the same command gets the *decoded* value of what was encoded, so that all ranks hold the same bits. With `remainder`
  * it gets what that rounding has taken away, times the divisor; 0 if the value or what was encoded is no finite number.
  */
 typedef struct hp_command {
-    hoop_dtype elem, wire;
+    hoop_dtype elem, wire; /* wire may be HP_SCALED (base/dtype.h) if elem is float32 and nothing is exchanged */
     hoop_op op;
     int sources, destinations; /* 1 or 2 each; 0 destinations: a no-op that keeps its place in the queue */
     int exchange;

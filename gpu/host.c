@@ -6,7 +6,7 @@
  * A command runs in one of three ways:
  *     direct          all operands are of one type that has its own loop. With two destinations or a division it runs
  *                     block by block, so that each cache line is loaded once
- *     through float   8-bit floats except their means, and wire types other than the element type (floats only): blocks
+ *     through float   8-bit floats except their means, and wire types other than the element type (floats only): pieces
  *                     are decoded to float32, combined, divided, and rounded once when they are stored. float64 too is
  *                     computed in float32 here
  *     exchange        both blocks are copied before either is stored
@@ -28,7 +28,7 @@
 
 enum {
     PIECE_BYTES = 4096, /* of one operand: three of them fit any level-1 cache */
-    PIECE_FLOATS = 512
+    PIECE_FLOATS = 512  /* whole blocks of HP_SCALED */
 };
 
 typedef struct host_queue {
@@ -114,13 +114,13 @@ type_of(const hp_command *command, const hp_operand *operand)
 static void *
 at(const hp_command *command, const hp_operand *operand, size_t index)
 {
-    return (char *)operand->ptr + index * hp_dtype_size(type_of(command, operand));
+    return (char *)operand->ptr + hp_dtype_bytes(type_of(command, operand), index);
 }
 
 static size_t
 bytes_of(const hp_command *command, const hp_operand *operand, size_t count)
 {
-    return count * hp_dtype_size(type_of(command, operand));
+    return hp_dtype_bytes(type_of(command, operand), count);
 }
 
 static size_t
@@ -148,6 +148,8 @@ is_direct(const hp_arith *arith, const hp_command *command)
     hoop_dtype type = type_of(command, &command->src[0]);
     if (is_mean(command))
         return 1;
+    if (type == HP_SCALED)
+        return 0;
     if (command->sources == 2 && (type_of(command, &command->src[1]) != type || !arith->reduce[hp_dtype_index(type)]))
         return 0;
     for (int k = 0; k < command->destinations; k++) {
@@ -201,7 +203,7 @@ static void
 load(const hp_arith *arith, const hp_command *command, int source, size_t index, float *values, size_t count)
 {
     const hp_operand *operand = &command->src[source];
-    arith->decode[type_of(command, operand)](values, at(command, operand, index), count);
+    arith->decode[hp_dtype_index(type_of(command, operand))](values, at(command, operand, index), count);
 }
 
 /* What rounding to `rounded` has taken from the values. A difference is no finite number if one of the two is none. */
@@ -219,17 +221,18 @@ keep_remainder(const hp_command *command, float *values, const float *rounded, s
 static void
 store(const hp_arith *arith, const hp_command *command, size_t index, float *values, size_t count)
 {
+    unsigned wire = hp_dtype_index(command->wire);
     for (int k = 0; k < command->destinations; k++) {
         void *to = at(command, &command->dst[k], index);
         if (!command->dst[k].wire)
             continue;
-        arith->encode[command->wire](to, values, count);
+        arith->encode[wire](to, values, count);
         if (command->remainder) {
             float rounded[PIECE_FLOATS];
-            arith->decode[command->wire](rounded, to, count);
+            arith->decode[wire](rounded, to, count);
             keep_remainder(command, values, rounded, count);
         } else if (command->destinations == 2) {
-            arith->decode[command->wire](values, to, count);
+            arith->decode[wire](values, to, count);
         }
     }
     for (int k = 0; k < command->destinations; k++) {
@@ -266,11 +269,11 @@ put_piece(const hp_arith *arith, const hp_command *command, int destination, siz
     void *to = at(command, &command->dst[destination], index);
     float values[PIECE_FLOATS];
     if (in == out) {
-        memcpy(to, from, count * hp_dtype_size(in));
+        memcpy(to, from, hp_dtype_bytes(in, count));
         return;
     }
-    arith->decode[in](values, from, count);
-    arith->encode[out](to, values, count);
+    arith->decode[hp_dtype_index(in)](values, from, count);
+    arith->encode[hp_dtype_index(out)](to, values, count);
 }
 
 static void

@@ -237,6 +237,75 @@ ENCODE(e5m2, uint8_t, hp_e5m2_encode)
 MEAN(e4m3, uint8_t, hp_e4m3_decode, hp_e4m3_encode)
 MEAN(e5m2, uint8_t, hp_e5m2_decode, hp_e5m2_encode_mean)
 
+/* Most blocks have only finite numbers. */
+INLINE void
+scaled_encode_block(uint8_t *to, const float *from, size_t count)
+{
+    int32_t most = HP_SCALED_NONE, all = 0;
+    for (size_t i = 0; i < count; i++) {
+        int32_t rank = hp_scaled_rank(from[i]);
+        most = rank > most ? rank : most;
+        all |= rank;
+    }
+    uint8_t scale = hp_scaled_scale(most);
+    float inverse = hp_scaled_inverse(scale), limit = hp_scaled_limit(scale);
+    *to++ = scale;
+    if (all < 0) {
+        INDEPENDENT
+        for (size_t i = 0; i < count; i++)
+            to[i] = hp_scaled_encode(from[i], inverse, limit);
+        return;
+    }
+    INDEPENDENT
+    for (size_t i = 0; i < count; i++)
+        to[i] = hp_scaled_encode_finite(from[i], inverse, limit);
+}
+
+INLINE void
+scaled_decode_block(float *to, const uint8_t *from, size_t count)
+{
+    float factor = hp_scaled_factor(*from++);
+    uint8_t others = 0;
+    for (size_t i = 0; i < count; i++)
+        others |= (uint8_t)!hp_scaled_is_finite(from[i]);
+    if (others) {
+        INDEPENDENT
+        for (size_t i = 0; i < count; i++)
+            to[i] = hp_scaled_decode(from[i], factor);
+        return;
+    }
+    INDEPENDENT
+    for (size_t i = 0; i < count; i++)
+        to[i] = hp_scaled_decode_finite(from[i], factor);
+}
+
+/* The whole blocks have a loop whose length the compiler knows. */
+TARGET static void
+scaled_encode(void *out, const float *in, size_t count)
+{
+    uint8_t *to = out;
+    for (; count >= HP_SCALED_BLOCK; count -= HP_SCALED_BLOCK) {
+        scaled_encode_block(to, in, HP_SCALED_BLOCK);
+        to += 1 + HP_SCALED_BLOCK;
+        in += HP_SCALED_BLOCK;
+    }
+    if (count > 0)
+        scaled_encode_block(to, in, count);
+}
+
+TARGET static void
+scaled_decode(float *out, const void *in, size_t count)
+{
+    const uint8_t *from = in;
+    for (; count >= HP_SCALED_BLOCK; count -= HP_SCALED_BLOCK) {
+        scaled_decode_block(out, from, HP_SCALED_BLOCK);
+        from += 1 + HP_SCALED_BLOCK;
+        out += HP_SCALED_BLOCK;
+    }
+    if (count > 0)
+        scaled_decode_block(out, from, count);
+}
+
 #ifdef VECTORS
 /*
  * By hand: float16 and bfloat16, in blocks of BLOCK elements. The including file defines
@@ -365,11 +434,13 @@ const hp_arith ARITH = {
                [HOOP_FLOAT64] = fp64_decode,
                [HOOP_BFLOAT16] = bf16_decode,
                [HOOP_FLOAT8E4M3] = e4m3_decode,
-               [HOOP_FLOAT8E5M2] = e5m2_decode},
+               [HOOP_FLOAT8E5M2] = e5m2_decode,
+               [HP_DTYPES] = scaled_decode},
     .encode = {[HOOP_FLOAT16] = fp16_encode,
                [HOOP_FLOAT32] = fp32_encode,
                [HOOP_FLOAT64] = fp64_encode,
                [HOOP_BFLOAT16] = bf16_encode,
                [HOOP_FLOAT8E4M3] = e4m3_encode,
-               [HOOP_FLOAT8E5M2] = e5m2_encode},
+               [HOOP_FLOAT8E5M2] = e5m2_encode,
+               [HP_DTYPES] = scaled_encode},
 };

@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPERANDS = 4, PIECE = 256 * 1024, BYTES = OPERANDS * PIECE }; /* PIECE bytes of each operand at a time */
+/* PIECE bytes of each operand at a time: of float32, and so of HP_SCALED, whole blocks */
+enum { OPERANDS = 4, PIECE = 256 * 1024, BYTES = OPERANDS * PIECE };
 
 /* One memcpy by a host function. */
 typedef struct hp_cuda_host_copy {
@@ -37,7 +38,7 @@ typedef struct hp_cuda_bounce_operand {
     hp_cuda_memtype memtype;
     char *memory;          /* the caller's address */
     hp_cu_pointer address; /* the GPU's, if it is HP_CUDA_MEM_DIRECT */
-    size_t element;        /* bytes */
+    hoop_dtype type;
     int output;
 } hp_cuda_bounce_operand;
 
@@ -136,9 +137,9 @@ static hoop_result
 copy_operand(hp_cuda_queue *queue, int number, const hp_cuda_bounce_operand *operand, size_t first, size_t count)
 {
     hp_cuda_bounce *bounce = queue->bounce;
-    char *memory = operand->memory + first * operand->element;
+    char *memory = operand->memory + hp_dtype_bytes(operand->type, first);
     char *page = bounce->pages + (size_t)number * PIECE;
-    size_t bytes = count * operand->element;
+    size_t bytes = hp_dtype_bytes(operand->type, count);
     if (operand->memtype == HP_CUDA_MEM_PAGEABLE)
         return operand->output ? copy_by_host(queue, memory, page, bytes) : copy_by_host(queue, page, memory, bytes);
     hp_cu_pointer peer = (hp_cu_pointer)(uintptr_t)memory;
@@ -169,8 +170,9 @@ run_piece(hp_cuda_queue *queue, const hp_command *command, const hp_cuda_bounce_
     hp_cu_pointer address[OPERANDS];
     piece.count = count;
     for (int i = 0; i < OPERANDS; i++)
-        address[i] = operands[i].memtype == HP_CUDA_MEM_DIRECT ? operands[i].address + first * operands[i].element
-                                                               : queue->bounce->device + (hp_cu_pointer)i * PIECE;
+        address[i] = operands[i].memtype == HP_CUDA_MEM_DIRECT
+                         ? operands[i].address + hp_dtype_bytes(operands[i].type, first)
+                         : queue->bounce->device + (hp_cu_pointer)i * PIECE;
     if (copy_operands(queue, operands, 0, first, count) == HOOP_SUCCESS)
         hp_cuda_launch(queue, &piece, address);
     if (queue->status.code == HOOP_SUCCESS)
@@ -189,7 +191,7 @@ hp_cuda_bounce_run(hp_cuda_queue *queue, const hp_command *command, const hp_cud
         operands[i] = (hp_cuda_bounce_operand){.memtype = memtype[i],
                                                .memory = arrays[i]->ptr,
                                                .address = address[i],
-                                               .element = arrays[i]->wire ? wire : elem,
+                                               .type = arrays[i]->wire ? command->wire : command->elem,
                                                .output = i >= 2};
     size_t at_once = PIECE / (elem > wire ? elem : wire);
     for (size_t first = 0; first < command->count && hp_cuda_may_submit(queue) == HOOP_SUCCESS; first += at_once) {

@@ -18,6 +18,7 @@
 enum {
     HP_CUDA_COPY, /* + log2 of the element's size */
     HP_CUDA_WIRE = HP_CUDA_COPY + 4,
+    HP_CUDA_SCALED,
     HP_CUDA_STAMP,
     HP_CUDA_GATE,
     HP_CUDA_REDUCE,                                /* + hp_dtype_index * 4 + op of NCCL (avg as sum) */

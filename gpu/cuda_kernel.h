@@ -9,6 +9,7 @@
  *   hp_bits_<1|2|4|8>            band, bor and bxor of integers of that many bytes; op is in the parameter
  *   hp_mean_<dtype>              of 16- and 8-bit floats: a command with `ranks`
  *   hp_wire                      wire type other than the element type; both and the op are in the parameter
+ *   hp_scaled                    float32 with a wire type of HP_SCALED; no exchange
  *   hp_stamp                     *dst[0] = value (64 bits), after all earlier writes of the stream are visible
  *   hp_gate                      ends when the 32-bit counter at src[0] has reached `value`
  */
@@ -27,7 +28,7 @@ typedef struct hp_kernel_args {
     uint32_t divisor, ranks[2];
     uint8_t sources, destinations, exchange, remainder;
     uint8_t elem, wire, op;           /* hoop_dtype and hoop_op */
-    uint8_t src_wire[2], dst_wire[2]; /* hp_wire: this operand is in the wire type */
+    uint8_t src_wire[2], dst_wire[2]; /* hp_wire, hp_scaled: this operand is in the wire type */
 } hp_kernel_args;
 
 #endif

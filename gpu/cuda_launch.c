@@ -18,6 +18,8 @@ kernel_name(int kernel, char *out, size_t size)
         snprintf(out, size, "hp_copy_%d", 1 << (kernel - HP_CUDA_COPY));
     else if (kernel == HP_CUDA_WIRE)
         snprintf(out, size, "hp_wire");
+    else if (kernel == HP_CUDA_SCALED)
+        snprintf(out, size, "hp_scaled");
     else if (kernel == HP_CUDA_STAMP)
         snprintf(out, size, "hp_stamp");
     else if (kernel == HP_CUDA_GATE)
@@ -111,11 +113,20 @@ is_one_type(const hp_command *command)
            (command->destinations < 2 || type_of(command, &command->dst[1]) == type);
 }
 
+static int
+has_blocks(const hp_command *command)
+{
+    return command->wire == HP_SCALED &&
+           (command->src[0].wire || command->src[1].wire || command->dst[0].wire || command->dst[1].wire);
+}
+
 /* A command that neither computes nor converts moves bytes. */
 static int
 kernel_for(const hp_command *command)
 {
     hoop_dtype type = type_of(command, &command->src[0]);
+    if (has_blocks(command))
+        return HP_CUDA_SCALED;
     if (!is_one_type(command))
         return HP_CUDA_WIRE;
     if (command->ranks[0] > 0)
@@ -149,7 +160,9 @@ hp_cuda_launch(hp_cuda_queue *queue, const hp_command *command, const hp_cu_poin
         .dst_wire = {command->dst[0].wire != 0, command->dst[1].wire != 0},
     };
     int kernel = kernel_for(command);
-    size_t at_once = kernel == HP_CUDA_WIRE ? 1 : 16 / hp_dtype_size(type_of(command, &command->src[0]));
+    size_t at_once = kernel == HP_CUDA_WIRE     ? 1
+                     : kernel == HP_CUDA_SCALED ? HP_SCALED_BLOCK
+                                                : 16 / hp_dtype_size(type_of(command, &command->src[0]));
     unsigned blocks = grid_for(queue, command->count / at_once + 1);
     return hp_cuda_keep_error(queue, launch(queue->device, queue->stream, kernel, blocks, HP_KERNEL_THREADS, &args),
                               "cuLaunchKernel", "submitting a command");

@@ -7,6 +7,7 @@
  * offset from 16-byte boundaries, an array is a head, packs of 16 bytes, and a tail; else it is single elements, which
  * neighbouring threads still access side by side.
  */
+#include "base/dtype.h"
 #include "gpu/cuda_kernel.h"
 #include "gpu/kernel_types.cuh"
 #include "hoop.h"
@@ -342,6 +343,79 @@ exchange_wire(const hp_kernel_args &args, const types &type, uint64_t i)
     store(type.dst[1], args.dst[1], i, convert(type.src[0], type.dst[1], a));
 }
 
+/* --- e4m3 in blocks --- */
+
+/* Where a block begins in each operand: floats, or a scale with codes. A thread has a block for itself. */
+struct scaled_block {
+    const uint8_t *src[2];
+    uint8_t *dst[2];
+    float factor[2]; /* of the sources, whose scales may be overwritten */
+    const hp_kernel_args &args;
+
+    static __device__ uint64_t offset(bool wire, uint64_t first)
+    {
+        return wire ? first + first / HP_SCALED_BLOCK : first * sizeof(float);
+    }
+
+    __device__ scaled_block(const hp_kernel_args &all, uint64_t first) : args(all)
+    {
+        for (int k = 0; k < 2; k++) {
+            src[k] = (const uint8_t *)args.src[k] + offset(args.src_wire[k], first);
+            dst[k] = (uint8_t *)args.dst[k] + offset(args.dst_wire[k], first);
+            factor[k] = k < args.sources && args.src_wire[k] ? hp_scaled_factor(src[k][0]) : 0;
+        }
+    }
+
+    __device__ float source(int k, uint64_t i) const
+    {
+        return args.src_wire[k] ? hp_scaled_decode(src[k][1 + i], factor[k]) : ((const float *)src[k])[i];
+    }
+
+    __device__ float value(uint64_t i) const
+    {
+        typedef plain<float> real;
+        float all = source(0, i);
+        if (args.sources == 2)
+            all = any_of<real>::of(all, source(1, i), args.op);
+        return args.divisor > 1 ? real::divide(all, args.divisor) : all;
+    }
+
+    __device__ uint8_t scale(uint64_t count) const
+    {
+        int32_t most = HP_SCALED_NONE;
+        for (uint64_t i = 0; i < count; i++) {
+            int32_t rank = hp_scaled_rank(value(i));
+            most = rank > most ? rank : most;
+        }
+        return hp_scaled_scale(most);
+    }
+
+    __device__ void run(uint64_t count) const
+    {
+        bool encodes = args.dst_wire[0] || (args.destinations == 2 && args.dst_wire[1]);
+        uint8_t byte = encodes ? scale(count) : 1;
+        float inverse = hp_scaled_inverse(byte), limit = hp_scaled_limit(byte), times = hp_scaled_factor(byte);
+        for (uint64_t i = 0; i < count; i++) {
+            float all = value(i), kept = all;
+            uint8_t code = hp_scaled_encode(all, inverse, limit);
+            if (encodes && args.destinations == 2)
+                kept = hp_scaled_decode(code, times);
+            if (args.remainder) {
+                float left = all - kept;
+                kept = left - left == 0 ? left * (args.divisor > 1 ? (float)args.divisor : 1) : 0;
+            }
+            for (int k = 0; k < args.destinations; k++)
+                if (args.dst_wire[k])
+                    dst[k][1 + i] = code;
+                else
+                    ((float *)dst[k])[i] = kept;
+        }
+        for (int k = 0; k < args.destinations; k++)
+            if (args.dst_wire[k])
+                dst[k][0] = byte;
+    }
+};
+
 } // namespace
 
 /* --- kernels, one for each type and reduction --- */
@@ -407,6 +481,17 @@ __launch_bounds__(HP_KERNEL_THREADS) hp_wire(const hp_kernel_args args)
             exchange_wire(args, type, i);
         else
             combine_wire(args, type, i);
+    }
+}
+
+extern "C" __global__ void
+__launch_bounds__(HP_KERNEL_THREADS) hp_scaled(const hp_kernel_args args)
+{
+    uint64_t step = (uint64_t)gridDim.x * blockDim.x * HP_SCALED_BLOCK, left;
+    uint64_t first = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) * HP_SCALED_BLOCK;
+    for (; first < args.count; first += step) {
+        left = args.count - first;
+        scaled_block(args, first).run(left < HP_SCALED_BLOCK ? left : HP_SCALED_BLOCK);
     }
 }
 

@@ -75,7 +75,7 @@ means(cuda_rank *r)
 static int
 reduce_with(const cuda_rank *r, const void *from, void *to, void *left, size_t count)
 {
-    hoop_call_options options = {sizeof(options), HOOP_ORDER_SETTING, HOOP_WIRE_BFLOAT16, left, count};
+    hoop_call_options options = {sizeof(options), HOOP_ORDER_SETTING, HOOP_WIRE_SETTING, left, count};
     hoop_work *work = NULL;
     return hoop_iallreduce_with(from, to, count, HOOP_FLOAT32, HOOP_AVG, r->comm, &options, &work) != HOOP_SUCCESS ||
            hoop_work_wait(work, -1) != HOOP_SUCCESS;
@@ -104,19 +104,46 @@ with_residual(cuda_rank *r, size_t count)
     return 0;
 }
 
-/* Sums and means of float32 that travel as bfloat16: the GPU rounds as the host does. */
+/* A group whose tensors' ends lie within blocks. */
 static int
-as_bfloat16(cuda_rank *r)
+in_a_group(cuda_rank *r)
+{
+    enum { TENSORS = 40, LENGTH = 211, BYTES = TENSORS * LENGTH * (int)sizeof(float) };
+    fill(r, HOOP_FLOAT32, BYTES);
+    memset(r->to, 0, BYTES);
+    arena_put(&r->in, r->data, BYTES);
+    arena_put(&r->out, r->to, BYTES);
+    for (int device = 0; device < 2; device++) {
+        const char *from = device ? r->in.memory : r->data;
+        char *to = device ? (char *)r->out.memory : (char *)r->to;
+        hoop_result result = hoop_group_start(r->comm);
+        for (size_t i = 0; i < TENSORS && result == HOOP_SUCCESS; i++) { /* apart, backwards */
+            size_t at = (TENSORS - 1 - i) * LENGTH * sizeof(float);
+            result = hoop_allreduce(from + at, to + at, LENGTH - i % 3, HOOP_FLOAT32, HOOP_SUM, r->comm);
+        }
+        if (result != HOOP_SUCCESS || hoop_group_end(r->comm) != HOOP_SUCCESS)
+            return cuda_rank_complain("in a group");
+    }
+    arena_get(&r->out, r->seen, BYTES);
+    if (memcmp(r->seen, r->to, BYTES) == 0)
+        return 0;
+    party_note("in a group: other bits on the GPU");
+    return 1;
+}
+
+/* Sums and means of float32 that travel narrower: the GPU rounds as the host does. */
+static int
+narrower(cuda_rank *r)
 {
     static const size_t counts[] = {1, 7, 1000, 50021};
     int bad = 0;
     for (size_t i = 0; i < 4 * 8 && !bad; i++)
         bad = compare(r, i % 2 ? HP_REDUCE_SCATTER : HP_ALLREDUCE, counts[i / 8], HOOP_FLOAT32,
                       i / 2 % 2 ? HOOP_AVG : HOOP_SUM, (int)(i / 4 % 2) + (int)(i % 2));
-    bad = bad || with_residual(r, 1000);
+    bad = bad || with_residual(r, 1000) || in_a_group(r);
     hoop_stats stats = {.size = sizeof(stats)};
-    if (!bad && (hoop_comm_stats(r->comm, &stats) || stats.narrowed != 4 * 8 * 2 + 2 * 3))
-        bad = cuda_rank_complain("not as bfloat16");
+    if (!bad && (hoop_comm_stats(r->comm, &stats) || stats.narrowed != 4 * 8 * 2 + 2 * 3 + 2 * 40))
+        bad = cuda_rank_complain("not narrower");
     return bad;
 }
 
@@ -300,7 +327,9 @@ main(int argc, char **argv)
     unsetenv("HOOP_ORDER");
     setenv("HOOP_WIRE_DTYPE", "bfloat16", 1);
     setenv("HOOP_SPREAD_BYTES", "0", 1);
-    cuda_rank_party(&p, 3, as_bfloat16, 0, "... also as bfloat16 on the wire");
+    cuda_rank_party(&p, 3, narrower, 0, "... also as bfloat16 on the wire");
+    setenv("HOOP_WIRE_DTYPE", "e4m3", 1);
+    cuda_rank_party(&p, 3, narrower, 0, "... and as e4m3 in blocks");
     unsetenv("HOOP_SPREAD_BYTES");
     unsetenv("HOOP_WIRE_DTYPE");
     test_narrow(&p);

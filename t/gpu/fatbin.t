@@ -60,7 +60,7 @@ esac
 # Every name of kernel_name() in gpu/cuda_launch.c, for the types of base/dtype.c.
 types=$(sed -n '/ dtype_names\[/,/};/p' "$abs_top_srcdir/base/dtype.c" | grep -o '"[a-z0-9]*"' | tr -d '"')
 {
-    echo hp_wire hp_stamp hp_gate
+    echo hp_wire hp_scaled hp_stamp hp_gate
     for size in 1 2 4 8; do
         echo hp_copy_$size hp_bits_$size
     done

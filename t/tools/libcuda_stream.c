@@ -61,7 +61,7 @@ fake_knows_kernel(const char *name)
 static void *
 operand(const void *memory, const hp_command *command, int wire)
 {
-    return fake_bytes_at(memory, command->count * hp_dtype_size(wire ? command->wire : command->elem));
+    return fake_bytes_at(memory, hp_dtype_bytes(wire ? command->wire : command->elem, command->count));
 }
 
 static int

@@ -12,7 +12,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ORDERED = 128, AS_BFLOAT16 = 128 }; /* beside the op, and beside the type, in their bytes */
+enum {
+    ORDERED = 128, /* beside the op, in its byte */
+    AS_WIRE = 128  /* with a hoop_wire in place of the type, which is float32 */
+};
 
 static const char *const kind_names[HP_KINDS] = {
     [HP_ALLREDUCE] = "allreduce",
@@ -32,7 +35,7 @@ void
 hp_call_put(uint8_t out[HP_CALL_BYTES], const hp_call *call)
 {
     out[0] = call->kind;
-    out[1] = (uint8_t)(call->dtype | (call->wire == HOOP_WIRE_BFLOAT16 ? AS_BFLOAT16 : 0));
+    out[1] = (uint8_t)(call->wire ? AS_WIRE + call->wire : call->dtype);
     out[2] = (uint8_t)(call->op | (call->ordered ? ORDERED : 0));
     out[3] = call->fused;
     hp_put32(out + 4, (uint32_t)call->root);
@@ -43,8 +46,8 @@ void
 hp_call_get(hp_call *call, const uint8_t in[HP_CALL_BYTES])
 {
     call->kind = in[0];
-    call->dtype = in[1] & (AS_BFLOAT16 - 1);
-    call->wire = in[1] >= AS_BFLOAT16 ? HOOP_WIRE_BFLOAT16 : 0;
+    call->dtype = in[1] < AS_WIRE ? in[1] : HOOP_FLOAT32;
+    call->wire = in[1] < AS_WIRE ? 0 : in[1] - AS_WIRE;
     call->op = in[2] & (ORDERED - 1);
     call->ordered = in[2] >= ORDERED;
     call->fused = in[3];
@@ -136,7 +139,9 @@ hp_call_print(const hp_call *call, char *out, size_t size)
     }
     if (hp_kind_reduces(call->kind))
         snprintf(op, sizeof(op), ", %s%s%s", hp_op_name((hoop_op)call->op), call->ordered ? " by rank" : "",
-                 call->wire == HOOP_WIRE_BFLOAT16 ? " as bfloat16" : "");
+                 call->wire == HOOP_WIRE_BFLOAT16 ? " as bfloat16"
+                 : call->wire == HOOP_WIRE_E4M3   ? " as e4m3"
+                                                  : "");
     if (call->fused && call->root != -1) /* no root, but the checksum of the tensors' sizes: see lib/group.c */
         snprintf(root, sizeof(root), ", tensor sizes %08" PRIx32, (uint32_t)call->root);
     else if (call->kind == HP_SEND || call->kind == HP_RECV)

@@ -38,7 +38,8 @@ typedef struct hp_call {
     uint64_t count;   /* the count argument of the public call, in elements; the total of such counts */
     const char *name; /* for sentences alone: by hoop_comm_set_call_name, on this rank; NULL: it has none */
     uint8_t ordered;  /* 1: the ranks' elements are combined in rank order, small floats in float32 (setting order) */
-    uint8_t wire;     /* a hoop_wire: long float32 arrays travel in this type (setting wire_dtype); 0: as they are */
+    uint8_t
+        wire; /* a hoop_wire: long float32 arrays, and no others, travel in it (setting wire_dtype); 0: as they are */
 } hp_call;
 
 enum { HP_CALL_BYTES = 16 };

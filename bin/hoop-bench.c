@@ -26,7 +26,7 @@ typedef struct perf_run {
     size_t *counts;    /* of each rank, of the row that is measured */
     double *samples;   /* seconds of each timed run, then those of the rank that options.average names */
     uint64_t seed;     /* another one for every checked run */
-    uint64_t narrowed; /* before the timed runs: calls that had travelled in a narrower type */
+    hoop_stats before; /* the timed runs */
     FILE *json;
     int terminal; /* standard error is one */
     int progress; /* a progress line is on it */
@@ -164,13 +164,15 @@ time_side(perf_run *run, perf_task *t, const perf_call *call, perf_side *side)
     side->busbw = side->algbw * perf_coll_bus_factor(t->coll, run->ranks);
 }
 
-/* Calls so far whose elements have travelled in a narrower type. */
-static uint64_t
-narrowed(const perf_run *run)
+/* The digits with which elements have travelled in the timed runs; 0: with all. */
+static int
+digits(const perf_run *run)
 {
     hoop_stats stats = {.size = sizeof(stats)};
     hoop_comm_stats(run->comm, &stats);
-    return stats.narrowed;
+    if (stats.narrowed_e4m3 > run->before.narrowed_e4m3)
+        return 4;
+    return stats.narrowed > run->before.narrowed ? 8 : 0;
 }
 
 /* Runs with a pattern of its own each time, until one is wrong. */
@@ -184,7 +186,7 @@ check_side(perf_run *run, const perf_task *t, const perf_call *call, int in_plac
     c->in_place = in_place;
     c->pattern =
         (perf_pattern){.type = t->type, .op = t->coll->reduces ? (int)perf_op_at(t->op) : -1, .ranks = run->ranks};
-    c->pattern.brief = narrowed(run) > run->narrowed; /* in the runs before */
+    c->pattern.brief = digits(run);
     c->pattern.rounded = c->pattern.brief && t->coll == perf_coll_at(perf_coll_named("allreduce"));
     side->wrong = 0;
     for (int i = 0; i < run->options.check && side->wrong == 0; i++) {
@@ -211,7 +213,8 @@ measure_side(perf_run *run, perf_task *t, int in_place)
     /* Zeros stay zeros: however often a sum in place is repeated, no run meets infinities or subnormal numbers. */
     perf_memory_fill(run->send.memory, run->send.data, 0, t->row.bytes);
     perf_memory_fill(run->recv.memory, run->recv.data, 0, t->row.bytes);
-    run->narrowed = narrowed(run);
+    run->before = (hoop_stats){.size = sizeof(run->before)};
+    hoop_comm_stats(run->comm, &run->before);
     time_side(run, t, &call, &t->row.side[in_place]);
     if (run->options.check > 0 && t->row.checked)
         check_side(run, t, &call, in_place, &t->row.side[in_place]);

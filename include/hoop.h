@@ -307,8 +307,8 @@ typedef enum hoop_order {
     HOOP_ORDER_AUTO = 1, /* the fastest; the same on all ranks, and for the same call on the same communicator */
     HOOP_ORDER_RANK = 2  /* floats: rank 0's and rank 1's, then rank 2's and so on; at most 64 ranks */
 } hoop_order;
-/* In which type the elements of a sum or a mean of float32 travel: the setting "wire_dtype", hoop_env(7). */
-typedef enum hoop_wire { HOOP_WIRE_SETTING = 0, HOOP_WIRE_FLOAT32 = 1, HOOP_WIRE_BFLOAT16 = 2 } hoop_wire;
+/* In which type the elements of a sum or a mean of float32 travel: the setting "wire_dtype", hoop_env(7). 0 to 3. */
+typedef enum hoop_wire { HOOP_WIRE_SETTING, HOOP_WIRE_FLOAT32, HOOP_WIRE_BFLOAT16, HOOP_WIRE_E4M3 } hoop_wire;
 
 /*
  * hoop_iallreduce with options for this call; NULL: none. `size` is sizeof(hoop_call_options), set by the program: the struct
@@ -554,7 +554,8 @@ typedef struct hoop_stats {
     int32_t in_rank_order;        /* now: 1: the collective that ended last has combined elements in rank order */
     char algorithm[16];           /* now: its algorithm, as in hoop_allreduce(3): "ring"; "": none has ended */
     uint64_t repairs;             /* connections to other ranks that broke and were made again */
-    uint64_t narrowed;            /* collectives that have ended well, and whose elements travelled narrower */
+    uint64_t narrowed;            /* collectives that have ended well, and whose elements travelled narrower: all, */
+    uint64_t narrowed_e4m3;       /* and of these, those whose elements travelled as e4m3, in a quarter of the bytes */
 } hoop_stats;
 
 /*
@@ -565,10 +566,7 @@ typedef struct hoop_stats {
  */
 hoop_result hoop_comm_stats(const hoop_comm *comm, hoop_stats *stats);
 
-/*
- * Log lines go to standard error, or to fn (NULL: standard error). level: 1 WARN, 2 INFO, 3 TRACE; no newline in
- * `line`.
- */
+/* Log lines go to fn, or if it is NULL to standard error. level: 1 WARN, 2 INFO, 3 TRACE; `line` has no newline. */
 typedef void hoop_log_fn(void *arg, int level, const char *line);
 void hoop_log_to(hoop_log_fn *fn, void *arg);
 const char *hoop_version(void); /* "0.1.0" */

@@ -255,8 +255,10 @@ hp_account_leave(hoop_comm *comm, hoop_work *work)
             hp_count_add(&c->messages, work->message_count);
         if (work->channels > 0)
             hp_count_set(&c->plan, 2 * (1 + (uint64_t)work->plan[0].algorithm) + (uint64_t)work->plan[0].ordered);
-        if (work->channels > 0 && work->plan[0].wire_elem != work->plan[0].elem)
+        if (work->channels > 0 && work->plan[0].narrow)
             hp_count_add(&c->narrowed, (uint64_t)work->calls);
+        if (work->channels > 0 && work->plan[0].wire == HP_SCALED)
+            hp_count_add(&c->narrowed_e4m3, (uint64_t)work->calls);
     }
     uint64_t left = work->record.left; /* 0: no recorder took the time */
     if (--c->in_progress > 0)

@@ -178,7 +178,8 @@ enum { HP_TIMES_WORDS = 6 };         /* that any thread may read of hp_call_time
  */
 typedef struct hp_counters {
     hp_count messages, bytes[2]; /* messages that ended well; payload received, and sent */
-    hp_count narrowed;           /* calls that ended well, and whose elements travelled in a narrower type */
+    hp_count narrowed;           /* calls that ended well, and whose elements travelled in a narrower type; */
+    hp_count narrowed_e4m3;      /* of these, as e4m3 */
     hp_count plan;  /* of the last collective that ended well: 2 (1 + its algorithm), and 1 if in rank order; 0: none */
     hp_count ended; /* when the last operation ended; 0: one is in progress, or there was none */
     hp_stopwatch inside; /* operations were in progress */

@@ -144,7 +144,7 @@ place_allpairs(const hp_plan *plan, const hp_step *step, const hp_place_options 
 {
     hp_placement p = {.forward = 1, .send = {HP_STAGE, step->stage_send}, .recv = {HP_STAGE, step->stage_recv}};
     int loads = (step->flags & HP_STEP_LOAD) != 0, copies = (step->flags & HP_STEP_COPY) != 0;
-    int narrow = plan->wire_elem != plan->elem, direct = o->direct && !narrow; /* what is copied is converted, too */
+    int narrow = plan->narrow, direct = o->direct && !narrow; /* what is copied is converted, too */
     int sums = (step->flags & HP_STEP_REDUCE) != 0, passes = direct && plan->kind == HP_ALLREDUCE;
     if (loads && direct)
         p.send = in_at(step);

@@ -23,7 +23,8 @@ enum {
     HALVES_LEAST = 8,        /* ranks; below, the ring's few hops cost less than the two more copies */
     HALVES_PART = 8 << 10,   /* bytes; longer parts do better on the ring */
     EXCHANGE_TWO = 48 << 10, /* longer vectors of two ranks would hold each other up on one connection */
-    CHANNEL_BYTES = 1 << 20  /* a channel is worth having from this many bytes of share on */
+    CHANNEL_BYTES = 1 << 20, /* a channel is worth having from this many bytes of share on */
+    SUMS_APART = CACHE_LINE * (HP_SCALED_BLOCK + 1) /* blocks of HP_SCALED that end on a cache line */
 };
 
 const char *
@@ -70,6 +71,28 @@ sum_bytes(uint64_t elem)
     return elem < sizeof(float) ? sizeof(float) : elem;
 }
 
+/* Elements in a cache line of the wire; a block, where it has blocks. */
+static uint64_t
+line_of(const hp_plan *plan)
+{
+    return CACHE_LINE / hp_dtype_size(plan->wire);
+}
+
+uint64_t
+hp_plan_wire_bytes(const hp_plan *plan, uint64_t count)
+{
+    return hp_dtype_bytes(plan->wire, count);
+}
+
+uint64_t
+hp_plan_wire_fits(const hp_plan *plan, uint64_t bytes)
+{
+    uint64_t unit = line_of(plan);
+    if (plan->wire == HP_SCALED)
+        return bytes / hp_dtype_bytes(HP_SCALED, unit) * unit;
+    return bytes / hp_dtype_size(plan->wire);
+}
+
 static int
 is_blocked(hp_kind kind)
 {
@@ -111,13 +134,26 @@ fits_doubling(const hp_call *call, int size, const hp_plan_options *options)
     return call->count <= most / bytes;
 }
 
-/* Whether the elements travel in a narrower type. Where frames are short, time goes to other things than bytes. */
+/* Rooms for parts that the all-pairs need in the stage: see schedule.c. */
+static uint64_t
+rooms_of(int size)
+{
+    return 6 * (uint64_t)size - 4;
+}
+
+/*
+ * Whether the elements travel in a narrower type. Where frames are short, time goes to other things than bytes, and a stage
+ * without room for a block of each part is none for blocks.
+ */
 static int
 is_narrow(const hp_call *call, int size, const hp_plan_options *options)
 {
     uint64_t bytes = call->count * hp_dtype_size((hoop_dtype)call->dtype);
     uint64_t ranks = call->kind == HP_REDUCE_SCATTER ? (uint64_t)size : 1;
-    return call->wire == HOOP_WIRE_BFLOAT16 && bytes > options->spread_bytes / ranks;
+    uint64_t least =
+        SUMS_APART + rooms_of(size) * hp_dtype_bytes(HP_SCALED, HP_SCALED_BLOCK) + HP_SCALED_BLOCK * sizeof(float);
+    return call->wire && bytes > options->spread_bytes / ranks &&
+           (call->wire != HOOP_WIRE_E4M3 || least <= options->stage_bytes);
 }
 
 /* Three areas of a stage: the vector, what arrives to be reduced, what is gathered. */
@@ -223,6 +259,16 @@ cut_ring(hp_plan *plan, const hp_plan_options *options)
     plan->rows = plan->kind == HP_ALLREDUCE ? 2 * (uint32_t)n - 1 : (uint32_t)n;
 }
 
+/* How long a part may be, with so many rooms for parts and one for its sum. */
+static uint64_t
+rooms_fit(const hp_plan *plan, uint64_t rooms, uint64_t stage)
+{
+    uint64_t elem = hp_dtype_size(plan->wire), block = HP_SCALED_BLOCK;
+    if (plan->wire == HP_SCALED)
+        return (stage - SUMS_APART) / (rooms * hp_plan_wire_bytes(plan, block) + block * sizeof(float)) * block;
+    return (stage - CACHE_LINE) / (rooms * elem + sum_bytes(elem));
+}
+
 /*
  * Loops of the all-pairs, and the parts that the stage has room for: see schedule.c. S is n - 1, so that a rank sends to
  * all others before it needs anything from them.
@@ -230,23 +276,24 @@ cut_ring(hp_plan *plan, const hp_plan_options *options)
 static void
 cut_allpairs(hp_plan *plan, const hp_plan_options *options)
 {
-    uint64_t n = (uint64_t)plan->size, elem = plan->wire_elem, line = CACHE_LINE / elem, parts = plan->block ? 1 : n;
-    uint64_t rooms = 6 * n - 4, most = (options->stage_bytes - CACHE_LINE) / (rooms * elem + sum_bytes(elem));
-    int gathers = plan->kind == HP_ALLREDUCE || plan->kind == HP_REDUCE;
-    uint64_t wanted = ceil_div(plan->count, parts * BLOCKS), least = BLOCK_PART / elem;
+    uint64_t n = (uint64_t)plan->size, line = line_of(plan), parts = plan->block ? 1 : n, rooms = rooms_of(plan->size);
+    int gathers = plan->kind == HP_ALLREDUCE || plan->kind == HP_REDUCE, scaled = plan->wire == HP_SCALED;
+    uint64_t most = rooms_fit(plan, rooms, options->stage_bytes);
+    uint64_t wanted = ceil_div(plan->count, parts * BLOCKS), least = hp_plan_wire_fits(plan, BLOCK_PART);
+    uint64_t slice = hp_plan_wire_fits(plan, options->slice_bytes), whole = scaled ? CACHE_LINE * line : line;
     wanted = wanted > least ? wanted : least;
-    wanted = wanted < options->slice_bytes / elem ? wanted : options->slice_bytes / elem;
+    wanted = wanted < slice ? wanted : slice;
     if (most > wanted)
         most = wanted;
     if (most > line)
         most = most / line * line;
-    plan->grain = most >= line && ceil_div(plan->count, parts) >= 16 * line ? (uint32_t)line : 1;
+    plan->grain = scaled || (most >= line && ceil_div(plan->count, parts) >= 16 * line) ? (uint32_t)line : 1;
     plan->loops = ceil_div(ceil_div(plan->count, plan->grain), parts * (most / plan->grain));
     if (plan->loops == 0)
         plan->loops = 1;
     plan->part = most;
     plan->slices = (uint32_t)n - 1;
-    plan->sums = ceil_div(rooms * most, line) * line;
+    plan->sums = ceil_div(rooms * most, whole) * whole;
     plan->window = gathers ? 2 * plan->slices : plan->slices + 1;
     if (plan->window > HP_ORDERED_MOST)
         plan->window = HP_ORDERED_MOST;
@@ -300,7 +347,7 @@ position_of(int rank, const int *order)
 uint64_t
 hp_plan_share(const hp_plan *plan, uint64_t count, uint64_t *begin)
 {
-    uint32_t line = CACHE_LINE / plan->elem;
+    uint32_t line = (uint32_t)line_of(plan);
     *begin = hp_cut(count, plan->channels, plan->channel, line);
     return hp_cut(count, plan->channels, plan->channel + 1, line) - *begin;
 }
@@ -313,18 +360,16 @@ hp_plan_make(hp_plan *plan, const hp_call *call, const hp_block *blocks, const i
     *plan = (hp_plan){.algorithm = pick_algorithm(call, size, options), .kind = (hp_kind)call->kind, .size = size};
     plan->root = hp_kind_is_rooted(plan->kind) ? position_of(call->root, order) : -1;
     plan->elem = (uint32_t)hp_dtype_size((hoop_dtype)call->dtype);
-    plan->wire = (hoop_dtype)call->dtype;
-    if (plan->algorithm == HP_ALG_ALLPAIRS && is_narrow(call, size, options))
-        plan->wire = HOOP_BFLOAT16;
-    plan->wire_elem = (uint32_t)hp_dtype_size(plan->wire);
-    plan->ordered = call->ordered || plan->wire_elem != plan->elem;
+    plan->narrow = plan->algorithm == HP_ALG_ALLPAIRS && is_narrow(call, size, options);
+    plan->wire = !plan->narrow ? (hoop_dtype)call->dtype : call->wire == HOOP_WIRE_E4M3 ? HP_SCALED : HOOP_BFLOAT16;
+    plan->ordered = call->ordered || plan->narrow;
     plan->normalize = size == 1 && hp_kind_reduces(plan->kind) && call->dtype == HOOP_BOOL;
     plan->grain = 1;
     plan->channel = channel;
     plan->channels = channels;
     plan->blocks = hp_kind_has_counts(plan->kind) ? blocks : NULL;
     if (plan->blocks) /* whole lines, so that no share of a shorter block is longer than the share of this one */
-        total = part_of(hp_blocks_largest(blocks, size), 1, plan->elem);
+        total = part_of(hp_blocks_largest(blocks, size), 1, hp_dtype_size(plan->wire));
     plan->block = is_blocked(plan->kind) ? total : 0;
     plan->count = hp_plan_share(plan, total, &plan->begin);
     cut_rows(plan, options);

@@ -40,11 +40,11 @@ typedef struct hp_plan_options {
 typedef struct hp_plan {
     hp_algorithm algorithm;
     hp_kind kind;
-    int size;        /* n, ranks */
-    int root;        /* its position on the ring, -1 where none applies */
-    uint32_t elem;   /* bytes of an element */
-    hoop_dtype wire; /* the type on the wire and in the stage, and its bytes: mostly the array's own */
-    uint32_t wire_elem;
+    int size;               /* n, ranks */
+    int root;               /* its position on the ring, -1 where none applies */
+    uint32_t elem;          /* bytes of an element */
+    hoop_dtype wire;        /* the type on the wire and in the stage: the array's own, bfloat16, or HP_SCALED */
+    int narrow;             /* not the array's own */
     uint32_t grain;         /* elements; cuts fall on multiples of it, so that slices start on cache lines */
     uint64_t block;         /* elements from one rank's block to the next in the user's array; 0: not blocked */
     const hp_block *blocks; /* by rank, where their counts differ; else NULL. `block` is the largest then, rounded up */
@@ -52,7 +52,7 @@ typedef struct hp_plan {
     uint64_t begin;  /* first element of this channel's share of the vector (of every block, where blocked) */
     uint64_t count;  /* elements of that share */
     uint64_t part;   /* halves: elements of one of the n parts, the last ones may be short or empty; all-pairs: room of
-                        a part in the stage */
+                        a part in the stage, of HP_SCALED whole blocks */
     uint64_t sums;   /* in rank order: where sums lie in the stage until they are whole, in the type they are made in */
     uint32_t window; /* steps in progress at once; 0: as many as the channel has slots */
     int exchanges;   /* doubling: partners share a connection, and no rank announces itself */
@@ -76,6 +76,10 @@ void hp_plan_make(hp_plan *plan, const hp_call *call, const hp_block *blocks, co
 
 /* The channel's share of `count` elements; it begins at *begin. Of fewer elements it is never longer. */
 uint64_t hp_plan_share(const hp_plan *plan, uint64_t count, uint64_t *begin);
+
+/* Bytes that `count` elements take on the wire and in the stage, and elements for which `bytes` are enough there. */
+uint64_t hp_plan_wire_bytes(const hp_plan *plan, uint64_t count);
+uint64_t hp_plan_wire_fits(const hp_plan *plan, uint64_t bytes);
 
 /* Where part k of `parts` balanced parts of `total` begins, on a multiple of grain: 0 at k = 0, total at k = parts. */
 uint64_t hp_cut(uint64_t total, uint64_t parts, uint64_t k, uint32_t grain);

@@ -218,7 +218,7 @@ check_wire(hp_request *r, int size, hoop_error *error)
         r->call.dtype == HOOP_FLOAT32 && (r->call.op == HOOP_SUM || r->call.op == HOOP_AVG);
     if (r->options && r->options->size >= offsetof(hoop_call_options, wire) + sizeof(wire))
         wire = r->options->wire;
-    if ((unsigned)wire > HOOP_WIRE_BFLOAT16)
+    if ((unsigned)wire > HOOP_WIRE_E4M3)
         return refuse(error, "unknown options->wire; see hoop_wire in hoop.h");
     if (wire > HOOP_WIRE_FLOAT32 && !fits)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,

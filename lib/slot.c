@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { FOLD_PIECE = 2048 }; /* elements */
+enum { FOLD_PIECE = 2048 }; /* elements; whole blocks of HP_SCALED */
 
 /* There is a piece for every step in the window. */
 static uint8_t *
@@ -32,7 +32,7 @@ hp_slot_address(hp_channel *channel, hp_slot *slot, hp_spot spot, uint64_t *run)
     const hp_plan *plan = &work->plan[channel->o.index];
     switch (spot.where) {
     case HP_SLOT: return memory(channel, slot) + spot.at * plan->elem;
-    case HP_STAGE: return work->stage[channel->o.index] + spot.at * plan->wire_elem;
+    case HP_STAGE: return work->stage[channel->o.index] + hp_plan_wire_bytes(plan, spot.at);
     case HP_SENDBUF: return hp_work_at(work, HP_SIDE_SEND, spot.at, run);
     case HP_RECVBUF: return hp_work_at(work, HP_SIDE_RECV, spot.at, run);
     case HP_RESIDUAL: return (uint8_t *)(work->residual + spot.at);
@@ -80,7 +80,48 @@ operand_at(hp_channel *channel, hp_slot *slot, hp_spot spot, uint64_t at, uint64
     return operand;
 }
 
-/* A task becomes one command, or one for each piece of a fused group's tensors that it covers. */
+static uint64_t
+at_once(const hoop_work *work)
+{
+    return work->device == 0 ? FOLD_PIECE : UINT64_MAX;
+}
+
+/*
+ * A piece of a copy from or to a fused group's tensors, a block of which lies in several of them: its elements pass through
+ * the room for sums. Returns how many there are.
+ */
+static uint64_t
+gather_blocks(hp_channel *channel, hp_slot *slot, const hp_task *task, uint64_t at)
+{
+    const hp_plan *plan = &slot->work->plan[channel->o.index];
+    uint64_t count = least(task->count - at, at_once(slot->work)), run = UINT64_MAX;
+    int leaves = task->dst[0].where == HP_RECVBUF;
+    hp_command convert = {.elem = HOOP_FLOAT32, .wire = plan->wire, .sources = 1, .destinations = 1}, move = convert;
+    hp_operand room = {.ptr = hp_slot_address(channel, slot, (hp_spot){HP_STAGE, plan->sums}, &run)};
+    hp_operand blocks = operand_at(channel, slot, leaves ? task->src[0] : task->dst[0], at, &run);
+    convert.count = (size_t)count;
+    convert.src[0] = leaves ? blocks : room;
+    convert.dst[0] = leaves ? room : blocks;
+    if (leaves)
+        submit(channel, slot, &convert);
+    for (uint64_t moved = 0; moved < count && !slot->failed; moved += run) {
+        run = count - moved;
+        hp_operand tensor = operand_at(channel, slot, leaves ? task->dst[0] : task->src[0], at + moved, &run);
+        hp_operand part = {.ptr = (float *)room.ptr + moved};
+        move.count = (size_t)run;
+        move.src[0] = leaves ? part : tensor;
+        move.dst[0] = leaves ? tensor : part;
+        submit(channel, slot, &move);
+    }
+    if (!leaves && !slot->failed)
+        submit(channel, slot, &convert);
+    return count;
+}
+
+/*
+ * A task becomes one command, or one for each piece of a fused group's tensors that it covers. Pieces of blocks are whole
+ * blocks.
+ */
 static void
 run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
 {
@@ -97,12 +138,18 @@ run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
         memcpy(command.ranks, task->ranks, sizeof(command.ranks));
     else if (task->divide && command.op == HOOP_AVG)
         command.divisor = (uint32_t)channel->o.size;
-    for (uint64_t at = 0; at < task->count && !slot->failed; at += command.count) {
-        uint64_t count = task->count - at;
+    for (uint64_t at = 0, count; at < task->count && !slot->failed; at += count) {
+        count = task->count - at;
         for (int i = 0; i < task->sources; i++)
             command.src[i] = operand_at(channel, slot, task->src[i], at, &count);
         for (int i = 0; i < task->destinations; i++)
             command.dst[i] = operand_at(channel, slot, task->dst[i], at, &count);
+        if (plan->wire == HP_SCALED && count < task->count - at)
+            count -= count % HP_SCALED_BLOCK;
+        if (count == 0) {
+            count = gather_blocks(channel, slot, task, at);
+            continue;
+        }
         command.count = (size_t)count;
         submit(channel, slot, &command);
     }
@@ -126,26 +173,21 @@ vector(hp_channel *channel, hp_slot *slot, const hp_fold *f, int q, uint64_t at,
     return operand_at(channel, slot, spot, at, &run);
 }
 
-/* Rounds a sum to dst[1] in the stage, copies that to dst[0], and adds what rounding has taken away to the residual. */
+/* Rounds a sum to dst[0] in the stage, and adds what that has taken away to the residual. */
 static void
 round_off(hp_channel *channel, hp_slot *slot, const hp_fold *f, uint64_t at, hp_command command, hp_operand sum)
 {
     uint64_t run = UINT64_MAX;
-    hp_operand residual = operand_at(channel, slot, f->residual, at, &run), result = command.dst[1],
-               copy = command.dst[0];
+    hp_operand residual = operand_at(channel, slot, f->residual, at, &run);
     command.sources = 1;
     command.destinations = 2;
     command.remainder = 1;
     command.divisor = command.op == HOOP_AVG ? (uint32_t)channel->o.size : 0;
     command.src[0] = command.dst[1] = sum;
-    command.dst[0] = result;
     submit(channel, slot, &command);
     command.remainder = 0;
     command.divisor = 0;
     command.destinations = 1;
-    command.src[0] = result;
-    command.dst[0] = copy;
-    submit(channel, slot, &command);
     command.sources = 2;
     command.src[0] = command.dst[0] = residual;
     command.src[1] = sum;
@@ -154,20 +196,23 @@ round_off(hp_channel *channel, hp_slot *slot, const hp_fold *f, uint64_t at, hp_
 
 /*
  * All n vectors, one after the other, so that every rank computes the same bits. On the host piece by piece: a sum stays
- * in the nearest cache until it is whole.
+ * in the nearest cache until it is whole. A result that is rounded for all ranks goes to the stage, then from there to
+ * recvbuf.
  */
 static void
 fold(hp_channel *channel, hp_slot *slot, const hp_fold *f)
 {
     const hoop_work *work = slot->work;
-    hoop_dtype dtype = (hoop_dtype)work->call.dtype, wire = work->plan[channel->o.index].wire;
+    const hp_plan *plan = &work->plan[channel->o.index];
+    hoop_dtype dtype = (hoop_dtype)work->call.dtype;
+    int rounds = plan->narrow && f->destinations == 2, destinations = f->destinations - rounds;
     int n = channel->o.size, widens = f->ordered && hp_narrow_index(dtype) >= 0, weighs = !f->ordered && is_mean(work);
     for (uint64_t at = 0, count; at < f->count && !slot->failed; at += count) {
-        hp_command command = {.elem = widens ? HOOP_FLOAT32 : dtype, .wire = wire, .op = (hoop_op)work->call.op};
+        hp_command command = {.elem = widens ? HOOP_FLOAT32 : dtype, .wire = plan->wire, .op = (hoop_op)work->call.op};
         hp_operand dst[2] = {{0}}, sum, own;
-        count = least(f->count - at, work->device == 0 ? FOLD_PIECE : UINT64_MAX);
-        for (int k = 0; k < f->destinations; k++)
-            dst[k] = operand_at(channel, slot, f->dst[k], at, &count);
+        count = least(f->count - at, at_once(work));
+        for (int k = 0; k < destinations; k++)
+            dst[k] = operand_at(channel, slot, f->dst[rounds + k], at, &count);
         own = operand_at(channel, slot, f->own, at, &count);
         sum = f->ordered ? operand_at(channel, slot, (hp_spot){HP_STAGE, f->sums}, 0, &count) : dst[0];
         sum.wire = 0;
@@ -181,7 +226,7 @@ fold(hp_channel *channel, hp_slot *slot, const hp_fold *f)
             command.src[1] = vector(channel, slot, f, q, at, own);
             command.dst[0] = last ? dst[0] : sum;
             command.dst[1] = dst[1];
-            command.destinations = last ? f->destinations : 1;
+            command.destinations = last ? destinations : 1;
             command.divisor = last && command.op == HOOP_AVG && !weighs ? (uint32_t)n : 0;
             if (weighs)
                 memcpy(command.ranks, (uint32_t[2]){(uint32_t)q, 1}, sizeof(command.ranks));
@@ -190,6 +235,12 @@ fold(hp_channel *channel, hp_slot *slot, const hp_fold *f)
         command.dst[0] = dst[0];
         if (f->residual.where != HP_NOWHERE && !slot->failed)
             round_off(channel, slot, f, at, command, sum);
+        if (rounds) {
+            hp_task copy = {.sources = 1, .destinations = 1, .src = {f->dst[1]}, .dst = {f->dst[0]}, .count = count};
+            copy.src[0].at += at;
+            copy.dst[0].at += at;
+            run_task(channel, slot, &copy);
+        }
     }
 }
 

@@ -107,6 +107,7 @@ hp_stats_fill(hoop_comm *comm, hoop_stats *stats)
     stats->shares_memory = (int32_t)hp_count_read(&c->shares);
     stats->repairs = hp_count_read(&c->repairs);
     stats->narrowed = hp_count_read(&c->narrowed);
+    stats->narrowed_e4m3 = hp_count_read(&c->narrowed_e4m3);
     uint64_t plan = hp_count_read(&c->plan);
     stats->in_rank_order = (int32_t)(plan % 2);
     snprintf(stats->algorithm, sizeof(stats->algorithm), "%s",

@@ -53,8 +53,6 @@ takes_part(const perf_pattern *p, int rank, size_t index, uint64_t limit, uint64
     return ((uint64_t)rank + mix(p->seed, index)) % stride == 0;
 }
 
-enum { BRIEF_BITS = 8 }; /* of bfloat16 */
-
 /* The largest number up to which the type has all whole numbers. */
 static uint64_t
 exact_up_to(const perf_type *type)
@@ -68,7 +66,7 @@ exact_up_to(const perf_type *type)
 static int64_t
 modest(const perf_pattern *p, int rank, size_t index)
 {
-    uint64_t shares, most = p->brief ? UINT64_C(1) << BRIEF_BITS : exact_up_to(p->type), bits = noise(p, rank, index);
+    uint64_t shares, most = p->brief ? UINT64_C(1) << p->brief : exact_up_to(p->type), bits = noise(p, rank, index);
     if (!takes_part(p, rank, index, most / LEAST_CHOICE, &shares))
         return 0;
     int64_t value = (int64_t)(1 + (bits >> 1) % (most / shares));
@@ -172,11 +170,11 @@ perf_pattern_send(const perf_pattern *p, int rank, void *table, size_t entries)
 
 /* Rounded to so many bits, to the nearest; a tie to the even one. Of normal numbers. */
 static double
-brief(float value)
+brief(float value, int bits)
 {
     int exponent;
     double fraction = frexp((double)value, &exponent);
-    return ldexp(nearbyint(ldexp(fraction, BRIEF_BITS)), exponent - BRIEF_BITS);
+    return ldexp(nearbyint(ldexp(fraction, bits)), exponent - bits);
 }
 
 static double
@@ -197,7 +195,7 @@ reduced_float(const perf_pattern *p, size_t index)
     if (p->type->dtype == HOOP_FLOAT64)
         return all / p->ranks;
     float mean = (float)all / (float)p->ranks;
-    return p->rounded ? brief(mean) : (double)mean;
+    return p->rounded ? brief(mean, p->brief) : (double)mean;
 }
 
 static uint64_t

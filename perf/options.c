@@ -81,7 +81,7 @@ perf_options_help(void)
            "  -d, --datatype TYPE    [u]int8, 16, 32, 64, bool, half, float, double, bfloat16,\n"
            "                         f8e4m3, f8e5m2, or all (float)\n"
            "  -o, --op OP            sum, prod, max, min, avg, band, bor, bxor, or all (sum)\n"
-           "      --wire TYPE        type in which sums of float travel: float32 or bfloat16 (HOOP_WIRE_DTYPE)\n"
+           "      --wire TYPE        sums of float travel as float32, bfloat16 or e4m3 (HOOP_WIRE_DTYPE)\n"
            "  -r, --root RANK        root of collectives that have one, or all (0)\n"
            "  -a, --average N        time to show: 0 rank 0, 1 mean, 2 fastest rank, 3 slowest rank (3)\n"
            "  -z, --blocking N       barrier after each run, 1: timed, 3: not timed; 0, 2: none (0)\n"
@@ -232,8 +232,8 @@ take(reader *r, int option, const char *text)
     case OPT_CSV: o->csv = text; break;
     case OPT_WIRE:
         o->wire = text;
-        if (strcmp(text, "float32") != 0 && strcmp(text, "bfloat16") != 0)
-            complain(r, "--wire takes float32 or bfloat16, not \"%s\"", text);
+        if (strcmp(text, "float32") != 0 && strcmp(text, "bfloat16") != 0 && strcmp(text, "e4m3") != 0)
+            complain(r, "--wire takes float32, bfloat16 or e4m3, not \"%s\"", text);
         break;
     case 'f': o->step_factor = (size_t)number(r, "-f", text, 1, 1 << 20); break;
     case 'b':

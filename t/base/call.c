@@ -27,14 +27,19 @@ check_bytes(void)
     hp_call_put(bytes, &back);
     hp_call_get(&back, bytes);
     is_int(-1, back.root, "root -1 survives");
-    back.wire = HOOP_WIRE_BFLOAT16;
-    ok(!hp_call_equal(&sample, &back), "a type on the wire makes another call");
-    uint8_t with[HP_CALL_BYTES];
-    hp_call got;
-    hp_call_put(with, &back);
-    hp_call_get(&got, with);
-    ok(hp_call_equal(&got, &back), "which survives");
-    back.wire = 0;
+    for (int wire = HOOP_WIRE_BFLOAT16; wire <= HOOP_WIRE_E4M3; wire++) {
+        hp_call with = back, got;
+        with.dtype = HOOP_FLOAT32;
+        hp_call_put(bytes, &with);
+        is_int(HOOP_FLOAT32, bytes[1], "the type");
+        with.wire = (uint8_t)wire;
+        hp_call_get(&got, bytes);
+        ok(!hp_call_equal(&got, &with), "a type on the wire makes another call");
+        hp_call_put(bytes, &with);
+        is_int(128 + wire, bytes[1], "it stands in place of the type");
+        hp_call_get(&got, bytes);
+        ok(hp_call_equal(&got, &with), "and survives");
+    }
     back.ordered = 1;
     ok(!hp_call_equal(&sample, &back), "rank order makes another call");
     hp_call_put(bytes, &back);
@@ -77,6 +82,8 @@ check_words(void)
         {{HP_ALLREDUCE, HOOP_BFLOAT16, HOOP_AVG, 0, -1, 9, NULL, 1, 0}, "allreduce of 9 x bfloat16, avg by rank"},
         {{HP_ALLREDUCE, HOOP_FLOAT32, HOOP_AVG, 0, -1, 9, NULL, 1, HOOP_WIRE_BFLOAT16},
          "allreduce of 9 x float32, avg by rank as bfloat16"},
+        {{HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 0, -1, 9, NULL, 0, HOOP_WIRE_E4M3},
+         "allreduce of 9 x float32, sum as e4m3"},
         {{HP_REDUCE_SCATTER, HOOP_INT64, HOOP_PROD, 0, -1, 1, NULL, 0, 0}, "reduce_scatter of 1 x int64, prod"},
         {{HP_ALLGATHER, HOOP_UINT8, HOOP_SUM, 0, -1, 0, NULL, 0, 0}, "allgather of 0 x uint8"},
         {{HP_BROADCAST, HOOP_INT8, HOOP_SUM, 0, 2, 7, NULL, 0, 0}, "broadcast of 7 x int8 from root 2"},

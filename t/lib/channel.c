@@ -30,7 +30,7 @@ call_of(int kind, int size, uint64_t count)
     call.ordered = hp_kind_reduces(kind) && call.dtype == HOOP_FLOAT32 && tap_pick(2);
     if (hp_kind_reduces(kind) && kind != HP_REDUCE && call.dtype == HOOP_FLOAT32 &&
         (call.op == HOOP_SUM || call.op == HOOP_AVG) && tap_pick(2))
-        call.wire = HOOP_WIRE_BFLOAT16;
+        call.wire = tap_pick(2) ? HOOP_WIRE_BFLOAT16 : HOOP_WIRE_E4M3;
     if (has_root(kind))
         call.root = (int32_t)tap_pick((uint64_t)size);
     if (hp_kind_has_counts(kind))
@@ -62,6 +62,10 @@ add(sim_ring *o, hp_call call)
 {
     o->in_place[o->ops] = (int)tap_pick(2);
     o->call[o->ops++] = call;
+    if (call.wire == HOOP_WIRE_E4M3 && o->stage_bytes < 4200) { /* room for a block, and one or two for each part */
+        o->slice_bytes += 65;
+        o->stage_bytes = 65 * (uint32_t)(6 * o->size * (1 + (int)tap_pick(2)) + 80);
+    }
 }
 
 static uint64_t

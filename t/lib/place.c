@@ -159,13 +159,14 @@ test_doubling(void)
 
 /*
  * Sums in rank order, whatever the cut and the interleaving: many blocks, each room of the stage used again and again. narrow:
- * elements of four bytes travel in two.
+ * elements of four bytes travel in 1: two, 2: one, with a scale for each block.
  */
 static void
 test_ordered(int narrow)
 {
     static const int kinds[] = {HP_ALLREDUCE, HP_REDUCE_SCATTER, HP_REDUCE_SCATTERV, HP_REDUCE};
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds) - (size_t)narrow; i++) {
+    static const char *const names[] = {"in rank order", "in a narrower type", "in blocks with a scale"};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds) - (narrow > 0); i++) {
         int right = 1;
         for (int k = 0; k < 500 && right; k++) {
             sym_case c = make(kinds[i], 2 + k % (k % 100 == 99 ? 20 : 8), (uint64_t)narrow + tap_pick(120));
@@ -173,8 +174,13 @@ test_ordered(int narrow)
             c.options.stage_bytes = 8 * (uint32_t)(c.size * 6 * (1 + (int)tap_pick(3)) + 8);
             if (narrow) {
                 c.call.dtype = HOOP_FLOAT32;
-                c.call.wire = HOOP_WIRE_BFLOAT16;
+                c.call.wire = narrow == 1 ? HOOP_WIRE_BFLOAT16 : HOOP_WIRE_E4M3;
                 c.options.stage_bytes = 4 * (uint32_t)(c.size * 6 * (1 + (int)tap_pick(3)) + 24);
+            }
+            if (narrow == 2) { /* one block a room, or a few; vectors of many */
+                c.call.count = 1 + tap_pick(3000);
+                c.options.stage_bytes = 65 * (uint32_t)(c.size * 6 * (1 + (int)tap_pick(3)) + 80);
+                c.options.slice_bytes = 65 * (1 + (uint32_t)tap_pick(4));
             }
             c.options.spread_bytes = 0;
             c.seed = k % 4 ? tap_random() | 1 : 0;
@@ -182,7 +188,7 @@ test_ordered(int narrow)
             c.early_commands = (int)tap_pick(2);
             right = holds(&c);
         }
-        ok(right, "%s: %s, block after block", hp_kind_name(kinds[i]), narrow ? "in a narrower type" : "in rank order");
+        ok(right, "%s: %s, block after block", hp_kind_name(kinds[i]), names[narrow]);
     }
 }
 
@@ -330,6 +336,7 @@ main(void)
     test_doubling();
     test_ordered(0);
     test_ordered(1);
+    test_ordered(2);
     test_alltoall_in_place();
     test_channels();
     test_grains();

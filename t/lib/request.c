@@ -295,8 +295,10 @@ test_wire(void)
     is_int(-HOOP_ERR_INVALID_ARGUMENT, wire_of(HP_ALLREDUCE, HOOP_INT32, HOOP_SUM, exact, bfloat16, 3), "integers");
     is_string("hoop_allreduce: options->wire is for sums and means of float32, and this is a sum of int32", why_not,
               "a sentence");
-    is_int(-HOOP_ERR_INVALID_ARGUMENT, wire_of(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, exact, (hoop_wire)3, 3),
+    is_int(-HOOP_ERR_INVALID_ARGUMENT, wire_of(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, exact, (hoop_wire)4, 3),
            "no such type");
+    is_int(HOOP_WIRE_E4M3, wire_of(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_AVG, bfloat16, HOOP_WIRE_E4M3, 3),
+           "an option for e4m3");
     is_int(bfloat16, wire_of(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, bfloat16, setting, HP_ORDERED_MOST), "64 ranks");
     is_int(-HOOP_ERR_UNSUPPORTED, wire_of(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, bfloat16, setting, HP_ORDERED_MOST + 1),
            "more are refused");

@@ -393,8 +393,9 @@ element_is_right(const hp_call *call, const layout *l, uint64_t seed, int me, co
     if (rank < 0 && moved) /* a gap */
         return 1;
     if (call->wire && !moved &&
-        size > 1) /* positive numbers, each rounded to 8 bits, and perhaps their sum once more */
-        return fabs((double)((const float *)recv)[i] / combined_broken(call, seed, size, at) - 1) <= 2.05 / 256;
+        size > 1) /* positive numbers, each rounded to 8 or 4 bits, and perhaps their sum once more */
+        return fabs((double)((const float *)recv)[i] / combined_broken(call, seed, size, at) - 1) <=
+               (call->wire == HOOP_WIRE_E4M3 ? 2.1 / 16 : 2.05 / 256);
     if (call->ordered && !moved && size > 1)
         return is_ordered(call, seed, size, at, ref_get((hoop_dtype)call->dtype, recv, i));
     if (is_narrow(call)) {

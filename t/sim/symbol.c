@@ -517,7 +517,7 @@ run_channel(world *w, uint32_t channel)
     hp_plan_make(&w->plan, &w->c->call, w->ranks[0].user.blocks, w->c->order, n, &w->c->options, channel,
                  w->c->channels);
     w->slot_count = w->c->options.slice_bytes / w->plan.elem;
-    w->stage_count = w->c->options.stage_bytes / w->plan.wire_elem;
+    w->stage_count = hp_plan_wire_fits(&w->plan, w->c->options.stage_bytes);
     w->command_room = HP_TASKS * (WINDOW_MAX + 1) + (uint64_t)n; /* an unfold is n commands */
     w->wires = calloc((size_t)n * (size_t)n, sizeof(*w->wires));
     for (int p = 0; p < n; p++)

@@ -161,7 +161,7 @@ refused 2 'no collective called "shout"' --coll shout
 refused 2 'float has no operation band: take one of integers, such as -d int32' -o band
 refused 2 'bool has no operation avg: a bool has no mean' -d bool -o avg --coll reduce
 refused 2 'there is no size between' -b 8 -e 4
-refused 2 '--wire takes float32 or bfloat16, not "half"' --wire half
+refused 2 '--wire takes float32, bfloat16 or e4m3, not "half"' --wire half
 refused 2 'rank that does not exist: there are 2' -r 2
 refused 2 '-n takes a whole number' -n 0
 refused 2 '^hoop-bench: -G 1: hoop-bench does not run CUDA graphs; leave -G out$' -G 1

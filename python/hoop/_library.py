@@ -65,7 +65,7 @@ DTYPES = {
 
 OPS = {"sum": 0, "prod": 1, "max": 2, "min": 3, "avg": 4, "band": 64, "bor": 65, "bxor": 66}
 ORDERS = {"auto": 1, "rank": 2}
-WIRES = {"float32": 1, "bfloat16": 2}
+WIRES = {"float32": 1, "bfloat16": 2, "e4m3": 3}
 
 SECRET_TEXT = 65
 SERVER_TEXT = 72
@@ -119,6 +119,7 @@ class Stats(ctypes.Structure):
         ("algorithm", c_char * 16),
         ("repairs", c_uint64),
         ("narrowed", c_uint64),
+        ("narrowed_e4m3", c_uint64),
     ]
 
 

@@ -43,6 +43,7 @@ class Stats:
     algorithm: str
     repairs: int
     narrowed: int
+    narrowed_e4m3: int
 
 
 def stats_of(struct: _Struct) -> Stats:

@@ -17,7 +17,11 @@ HEADER = re.sub(r"/\*.*?\*/", "", (ROOT / "include/hoop.h").read_text(), flags=r
 
 def enum(name):
     body = re.search(r"typedef enum %s \{(.*?)\}" % name, HEADER, re.S).group(1)
-    return {key: int(value) for key, value in re.findall(r"(\w+) = (\d+)", body)}
+    numbers: dict[str, int] = {}
+    for line in re.sub(r"/\*.*?\*/", "", body, flags=re.S).split(","):
+        key, _, value = line.partition("=")
+        numbers[key.strip()] = int(value) if value else len(numbers)
+    return numbers
 
 
 def functions():

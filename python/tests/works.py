@@ -55,24 +55,27 @@ class Works(unittest.TestCase):
         self.assertRaisesRegex(ValueError, "order='size': hoop has auto, rank", comm.iallreduce, x, order="size")
 
     def test_wire(self):
-        """Each element is rounded to 8 bits before it travels: 257 becomes 256. The setting does not do that here."""
-        for wire, one in (("bfloat16", 256), ("float32", 257), (None, 257)):
-            x, before = array.array("f", [257]) * 300000, comm.stats().narrowed
+        """Each element is rounded to 8 bits before it travels, or to 4: 257 becomes 256. The setting does not do that here."""
+        for wire, one in (("bfloat16", 256), ("float32", 257), (None, 257), ("e4m3", 256)):
+            x, before = array.array("f", [257]) * 300000, comm.stats()
             comm.iallreduce(x, wire_dtype=wire).wait()
             self.assertEqual({(one if SIZE > 1 else 257) * SIZE}, set(x))
-            self.assertEqual(wire == "bfloat16" and SIZE > 1, comm.stats().narrowed - before)
+            after = comm.stats()
+            self.assertEqual(wire in ("bfloat16", "e4m3") and SIZE > 1, after.narrowed - before.narrowed)
+            self.assertEqual(wire == "e4m3" and SIZE > 1, after.narrowed_e4m3 - before.narrowed_e4m3)
         self.assertRaisesRegex(ValueError, "wire_dtype='half': hoop has float32, bf", comm.iallreduce, x, wire_dtype="half")
         whole = array.array("i", [1])
         self.assertRaisesRegex(hoop.HoopError, "means of float32", comm.iallreduce, whole, wire_dtype="bfloat16")
 
     def test_residual(self):
-        """What rounding takes from 257 is added at the next call: 256 and 1 left, then 258."""
-        left = array.array("f", [0]) * 300000
-        for want, rest in ((256, 1), (258, 0)) if SIZE > 1 else ((257, 0), (257, 0)):
-            x = array.array("f", [257]) * 300000
-            comm.iallreduce(x, wire_dtype="bfloat16", residual=left).wait()
-            self.assertEqual({want * SIZE}, set(x))
-            self.assertEqual({rest}, set(left))
+        """What rounding takes from 257 is added at the next call: 256 and 1 left, then 258. With 4 bits 17 becomes 16."""
+        for wire, number in (("bfloat16", 257), ("e4m3", 17)):
+            left = array.array("f", [0]) * 300000
+            for want, rest in ((number - 1, 1), (number + 1, 0)) if SIZE > 1 else ((number, 0), (number, 0)):
+                x = array.array("f", [number]) * 300000
+                comm.iallreduce(x, wire_dtype=wire, residual=left).wait()
+                self.assertEqual({want * SIZE}, set(x))
+                self.assertEqual({rest}, set(left))
         self.assertRaisesRegex(ValueError, "give an array of float32", comm.iallreduce, x, residual=array.array("d", [1]))
 
     def test_limits(self):

@@ -246,11 +246,11 @@ class Operations:
         finish = None if work is tensor else _copier([(tensor, work)])
         return self._run("allreduce", (address, address, count, dtype, op), opts, [work], tensors, finish)
 
-    def average_as_bfloat16(self, tensor: Tensor, residual: Tensor) -> HoopWork:
+    def average_as(self, wire_dtype: str, tensor: Tensor, residual: Tensor) -> HoopWork:
         """The mean of a contiguous float32 tensor on the CPU, in place. residual: what rounding has taken from it."""
         comm, count, handle = self._handle(), tensor.numel(), ctypes.c_void_p()
         address, left = tensor.data_ptr(), residual.data_ptr()
-        options = CallOptions(ctypes.sizeof(CallOptions), 0, WIRES["bfloat16"], left, residual.numel())
+        options = CallOptions(ctypes.sizeof(CallOptions), 0, WIRES[wire_dtype], left, residual.numel())
         self._count()
         with writing(tensor):
             code = lib.hoop_iallreduce_with(

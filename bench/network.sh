@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 # network: the network namespaces of compare's run, and of nobody else. Read by compare. Uses network, congestion, rate,
-# scratch; sets made (the namespaces there are), subnet, hosts.
+# spaces (how many hosts), each (ranks on each), scratch; sets made (the namespaces there are), subnet, hosts.
 
 id=hc$$ # our namespaces are called $id-b (the bridge), $id-0 ... $id-3
 subnet=10.99.0.
-hosts="${subnet}1:1,${subnet}2:1,${subnet}3:1,${subnet}4:1"
+hosts=$(seq "$spaces" | sed "s/.*/$subnet&:$each/" | paste -sd , -)
 made=
 
 # A machine may make namespaces and let nobody in: below a chroot that is no mount point, say.
@@ -25,7 +25,7 @@ new_network()
     shape="root tbf rate $rate burst 128kb limit 1mb"
     new_space "$id-b" || die 'no network namespace can be made here'
     ip -n "$id-b" link add bridge type bridge && ip -n "$id-b" link set bridge up || die 'no bridge can be made here'
-    for h in 0 1 2 3; do
+    for h in $(seq 0 $((spaces - 1))); do
         new_space "$id-$h"
         ip link add "v$h" netns "$id-b" type veth peer name eth0 netns "$id-$h" || die 'no veth link can be made here'
         ip -n "$id-b" link set "v$h" master bridge up

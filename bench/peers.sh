@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # peers: what compare measures: which there are, what they need, how each is compiled and started. Read by compare. Uses
-# here, scratch, network, hosts, subnet, on_host; measure also n (ranks), bytes, large, cap, limits, limit, meeting.
+# here, scratch, network, each, hosts, subnet, on_host; measure also n (ranks), bytes, large, cap, limits, limit, meeting.
 
 everyone='limit_ring limit_hot limit_splice limit_hops ompi ompi_ring ompi_segring ompi_rab ompi_shm mpich mpich_shm gloo_ring
     gloo_bcube gloo_ring_chunked gloo_hd hoop hoop:fused hoop:apart'
@@ -74,6 +74,10 @@ check_name()
 # Why a peer cannot be measured here; nothing when it can.
 obstacle()
 {
+    case $1 in
+    hoop | hoop[:@]* | ompi* | mpich*) ;;
+    *) [ "$each" = 1 ] || { echo 'only hoop and the MPIs know of several ranks on a host'; return; } ;;
+    esac
     ! is_own "$1" || return 0
     case $1 in
     *_shm) [ -z "$network" ] || echo 'shared memory does not reach other hosts' ;;
@@ -154,11 +158,12 @@ open_mpi()
 # $1: its number for the algorithm, 0 is its own choice.
 open_mpi_tcp()
 {
-    device=lo algorithm=$1
+    device=lo algorithm=$1 within=
     [ -z "$network" ] || device=eth0
+    [ "$each" = 1 ] || within=,vader # memory within a host, as hoop has it
     shift
     [ "$algorithm" = 0 ] || set -- --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm "$algorithm" "$@"
-    open_mpi --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include $device "$@"
+    open_mpi --mca pml ob1 --mca btl tcp,self$within --mca btl_tcp_if_include $device "$@"
 }
 
 mpich()

@@ -57,8 +57,10 @@ refused 'BENCH_CAP takes a whole number' ./quick
 unset BENCH_CAP
 refused '-s: 3q is no size' -s '4 3q' ./quick
 refused '-s: 3 is less than one float' -s 3 ./quick
-refused '-n has four hosts' -n -p 8 ./quick
-refused '-n has four hosts .* -g' -n -g ./quick
+refused '-m says how many ranks -n has' -n -p 8 ./quick
+refused '-n has a fixed number of hosts: -g' -n -g ./quick
+refused '-m goes with -n' -m 2x4 ./quick
+refused '-m 5x1: it takes 2 to 4 hosts' -n -m 5x1 ./quick
 refused 'there is no peer smoke' smoke
 refused 'there is no peer hooper' hooper
 refused './nothing is no program that can be run' ./nothing

@@ -59,6 +59,24 @@ count_locals(hoop_comm *comm)
         comm->host_ranks = comm->local_size;
 }
 
+/* Where the ring's ranks are, by the roster that all of them have. */
+static hoop_result
+map_hosts(hoop_comm *comm, hoop_error *error)
+{
+    size_t n = (size_t)comm->size;
+    uint64_t *host = hp_alloc(n, sizeof(*host));
+    comm->hosts.first = hp_alloc(n + 1, sizeof(int));
+    if (!host || !comm->hosts.first) {
+        free(host);
+        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for a ring of %zu ranks", n);
+    }
+    for (int position = 0; position < comm->size; position++)
+        host[position] = comm->ring->members[comm->order[position]].host_id;
+    hp_hosts_fill(&comm->hosts, host, comm->size);
+    free(host);
+    return HOOP_SUCCESS;
+}
+
 static hoop_result
 make_channels(hoop_comm *comm, hoop_error *error)
 {
@@ -69,6 +87,8 @@ make_channels(hoop_comm *comm, hoop_error *error)
     comm->plan.slices = (uint32_t)hp_config_number(&comm->config, HP_SET_slices);
     comm->plan.spread_bytes =
         hp_plan_spread(hp_config_number(&comm->config, HP_SET_spread_bytes), one_host, comm->size);
+    comm->plan.hosts = &comm->hosts;
+    comm->plan.levels = (int)hp_config_number(&comm->config, HP_SET_levels);
     comm->plan.exchange_bytes = hp_links_are_repaired(comm, one_host) ? HP_UNACKED_LARGE : 0;
     hp_plan_depth(&comm->plan, &o.window, one_host, hp_config_number(&comm->config, HP_SET_shm) != 0);
     o.slice_bytes = comm->plan.slice_bytes;
@@ -121,6 +141,8 @@ take_ring(hoop_comm *comm, const hp_ring *ring, hoop_error *error)
         comm->ring = ring;
         count_locals(comm);
     }
+    if (ring->members && map_hosts(comm, error) != HOOP_SUCCESS)
+        return error->code;
     int64_t spin = hp_config_number(&comm->config, HP_SET_spin);
     comm->driver.spins = comm->driver.most_spins = hp_spin_most(spin, comm->colocated, hp_processors_count());
     hoop_result result = make_channels(comm, error);

@@ -278,5 +278,6 @@ hp_leave_free(hoop_comm *comm)
     free(comm->counters.waited_for);
     free(comm->order);
     free(comm->position_of);
+    free(comm->hosts.first);
     free(comm);
 }

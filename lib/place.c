@@ -133,6 +133,7 @@ place_staged(const hp_plan *plan, const hp_step *step)
                            .dst = {{HP_RECVBUF, 0}},
                            .destinations = 1,
                            .ordered = plan->ordered,
+                           .divide = 1,
                            .stride = plan->count,
                            .sums = plan->sums};
     return p;
@@ -163,6 +164,7 @@ place_allpairs(const hp_plan *plan, const hp_step *step, const hp_place_options 
     p.fold = (hp_fold){.count = step->own.count,
                        .own = {HP_SENDBUF, step->own.in},
                        .ordered = plan->ordered,
+                       .divide = 1,
                        .vectors = step->stage_into,
                        .stride = plan->part,
                        .sums = plan->sums};
@@ -176,6 +178,49 @@ place_allpairs(const hp_plan *plan, const hp_step *step, const hp_place_options 
         p.fold.dst[p.fold.destinations++] = (hp_spot){HP_STAGE, step->stage_into};
     if (narrow && o->residual && plan->kind == HP_ALLREDUCE)
         p.fold.residual = (hp_spot){HP_RESIDUAL, step->own.in};
+    return p;
+}
+
+/* The sum of this host's ranks goes to the stage, that of the hosts to recvbuf, or to both where it is sent from there. */
+static void
+place_levels_sum(hp_placement *p, const hp_plan *plan, const hp_step *step, const hp_place_options *o)
+{
+    int between = (step->flags & HP_STEP_DIVIDE) != 0;
+    hp_spot own = {between ? HP_STAGE : HP_SENDBUF, step->own.in}, sum = {HP_STAGE, step->stage_sum};
+    hp_fold fold = {.count = step->own.count, .own = own, .divide = between, .vectors = step->stage_into};
+    fold.stride = between ? plan->share : plan->part;
+    fold.members = step->members;
+    fold.self = step->self;
+    if (between)
+        fold.dst[fold.destinations++] = (hp_spot){HP_RECVBUF, step->own.out};
+    if (!between || !o->direct)
+        fold.dst[fold.destinations++] = sum;
+    p->held = 1;
+    if (step->members == 1)
+        add(p, copy(own, sum, step->own.count));
+    else
+        p->fold = fold;
+}
+
+/* Received or loaded as in the all-pairs; what is complete is sent from recvbuf if it can be. */
+static hp_placement
+place_levels(const hp_plan *plan, const hp_step *step, const hp_place_options *o)
+{
+    hp_placement p = {.send = {HP_STAGE, step->stage_send}, .recv = {HP_STAGE, step->stage_recv}};
+    int loads = (step->flags & HP_STEP_LOAD) != 0, copies = (step->flags & HP_STEP_COPY) != 0;
+    if (loads && o->direct)
+        p.send = in_at(step);
+    else if ((step->flags & HP_STEP_WHOLE) && o->direct)
+        p.send = (hp_spot){HP_RECVBUF, step->in};
+    if (copies && o->direct)
+        p.recv = out_at(step);
+    if (copies && !o->direct)
+        add(&p, copy(p.recv, out_at(step), step->recv_count));
+    if (loads && !o->direct)
+        add(&p, copy(in_at(step), p.send, step->send_count));
+    if (step->flags & HP_STEP_REDUCE)
+        place_levels_sum(&p, plan, step, o);
+    p.forward = p.tasks == 0 && p.fold.count == 0;
     return p;
 }
 
@@ -289,6 +334,8 @@ hp_place(const hp_plan *plan, const hp_step *step, const hp_place_options *o)
         return place_doubling(plan, step, o);
     if (plan->algorithm == HP_ALG_ALLPAIRS)
         return place_allpairs(plan, step, o);
+    if (plan->algorithm == HP_ALG_LEVELS)
+        return place_levels(plan, step, o);
     if (step->flags & HP_STEP_STAGED)
         return place_staged(plan, step);
     if (receives && loads)

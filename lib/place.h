@@ -36,13 +36,16 @@ enum { HP_TASKS = 2 };
  * A sum over all n ranks' vectors: the own one, and those in the stage, where the one of the rank at distance d back
  * begins at vectors + d * stride. By ring position or, if `ordered`, by rank; then what is narrower than float32 is
  * summed in float32, at `sums` in the stage, and rounded once. `residual`: what the rounding of the sum to dst[0] takes away
- * is added there.
+ * is added there. Of the levels it is a sum over the ranks of this host or, with `divide`, over the sums of all hosts.
  */
 typedef struct hp_fold {
     uint64_t count; /* 0: nothing is summed */
     hp_spot own, dst[2], residual;
     int destinations, ordered;
+    int divide; /* the sum is of all ranks: AVG's division */
     uint64_t vectors, stride, sums;
+    int members,
+        self; /* levels: so many vectors, by their number at vectors + number * stride, and the own one's number */
 } hp_fold;
 
 typedef struct hp_placement {

@@ -18,10 +18,13 @@ enum {
     SLICE_LEAST = 4096,
     STAGE = 8 << 20, /* over a network the parts of all-pairs are few and long; what is not used takes no memory */
     STAGE_ONE_HOST = 768 << 10,
-    BLOCKS = 4,              /* of an all-pairs at least, so that one is summed while others travel, */
-    BLOCK_PART = 32 << 10,   /* unless their parts have fewer bytes */
-    HALVES_LEAST = 8,        /* ranks; below, the ring's few hops cost less than the two more copies */
-    HALVES_PART = 8 << 10,   /* bytes; longer parts do better on the ring */
+    BLOCKS = 4,            /* of an all-pairs at least, so that one is summed while others travel, */
+    BLOCK_PART = 32 << 10, /* unless their parts have fewer bytes */
+    HALVES_LEAST = 8,      /* ranks; below, the ring's few hops cost less than the two more copies */
+    HALVES_PART = 8 << 10, /* bytes; longer parts do better on the ring */
+    LEVELS_ONE = 1 << 10,  /* see one_bytes, whole_bytes and block_bytes */
+    LEVELS_WHOLE = 12 << 10,
+    LEVELS_BLOCK = 128 << 10,
     EXCHANGE_TWO = 48 << 10, /* longer vectors of two ranks would hold each other up on one connection */
     CHANNEL_BYTES = 1 << 20, /* a channel is worth having from this many bytes of share on */
     SUMS_APART = CACHE_LINE * (HP_SCALED_BLOCK + 1) /* blocks of HP_SCALED that end on a cache line */
@@ -30,8 +33,8 @@ enum {
 const char *
 hp_algorithm_name(hp_algorithm algorithm)
 {
-    static const char *const names[] = {"local", "ring",   "chain-out", "chain-in", "gather", "scatter",
-                                        "pairs", "halves", "all-pairs", "doubling", "spread"};
+    static const char *const names[] = {"local", "ring",   "chain-out", "chain-in", "gather",   "scatter",
+                                        "pairs", "halves", "all-pairs", "levels",   "doubling", "spread"};
     return names[algorithm];
 }
 
@@ -39,7 +42,7 @@ int
 hp_algorithm_is_staged(hp_algorithm algorithm)
 {
     return algorithm == HP_ALG_SPREAD || algorithm == HP_ALG_DOUBLING || algorithm == HP_ALG_HALVES ||
-           algorithm == HP_ALG_ALLPAIRS;
+           algorithm == HP_ALG_ALLPAIRS || algorithm == HP_ALG_LEVELS;
 }
 
 uint64_t
@@ -168,11 +171,60 @@ fits_halves(const hp_call *call, int size, const hp_plan_options *options)
            (3 * n - 1) * part_of(call->count, n, elem) * elem <= options->stage_bytes;
 }
 
+/* How an operation would go over the levels: which ranks own parts, what hosts exchange, and how many steps S are. */
+static void
+shape_levels(hp_plan *plan, const hp_call *call, const hp_plan_options *options)
+{
+    const hp_hosts *hosts = options->hosts;
+    uint64_t elem = hp_dtype_size((hoop_dtype)call->dtype), bytes = call->count * elem;
+    uint64_t parts = (uint64_t)hosts->least * (uint64_t)hosts->count;
+    int few = bytes <= options->one_bytes || call->count < parts * (CACHE_LINE / elem);
+    plan->hosts = hosts;
+    plan->owners = few ? 1 : hosts->least;
+    plan->split = !few && hosts->count > 2 && bytes > options->whole_bytes / (uint32_t)(hosts->count - 1);
+    plan->slices = 2 * (uint32_t)(hosts->most - 1) + (plan->split ? 2 : 1) * (uint32_t)(hosts->count - 1);
+}
+
+/* Rooms of the stage for one block, in parts: what comes, its sum, what hosts send; the vector and the result. */
+static uint64_t
+rooms_of_levels(const hp_plan *plan)
+{
+    const hp_hosts *hosts = plan->hosts;
+    return (uint64_t)(hosts->most + 1 + (plan->split ? 1 : hosts->count) + 2 * plan->owners);
+}
+
+/* The largest part, of whole lines, of which `blocks` blocks fit into the stage. */
+static uint64_t
+most_of_levels(const hp_plan *plan, uint64_t elem, uint64_t blocks, const hp_plan_options *options)
+{
+    uint64_t line = CACHE_LINE / elem, spare = plan->split ? (uint64_t)plan->hosts->count * line : 0;
+    uint64_t room = options->stage_bytes / elem / blocks,
+             most = room > spare ? (room - spare) / rooms_of_levels(plan) : 0;
+    uint64_t slot = options->slice_bytes / elem;
+    most = most < slot ? most : slot;
+    return most / line * line;
+}
+
+static int
+fits_levels(const hp_call *call, int size, const hp_plan_options *options)
+{
+    hp_plan plan = {0};
+    const hp_hosts *hosts = options->hosts;
+    if ((call->kind != HP_ALLREDUCE && call->kind != HP_BARRIER) || options->levels == 0 || !hosts ||
+        hosts->count < 2 || hosts->most < 2 || call->ordered || is_narrow(call, size, options))
+        return 0;
+    shape_levels(&plan, call, options);
+    return plan.slices < HP_ORDERED_MOST &&
+           most_of_levels(&plan, hp_dtype_size((hoop_dtype)call->dtype), 3, options) > 0;
+}
+
 static hp_algorithm
 pick_algorithm(const hp_call *call, int size, const hp_plan_options *options)
 {
     if (size == 1)
         return HP_ALG_LOCAL;
+    if (fits_levels(call, size, options))
+        return HP_ALG_LEVELS;
     if (fits_doubling(call, size, options))
         return HP_ALG_DOUBLING;
     if (fits_spread(call, size, options))
@@ -213,6 +265,9 @@ hp_plan_depth(hp_plan_options *options, uint32_t *window, int one_host, int shar
         options->stage_bytes = one_host ? STAGE_ONE_HOST : STAGE;
     options->stage_bytes =
         options->stage_bytes < SLICE_LEAST ? SLICE_LEAST : options->stage_bytes & ~(SLICE_LEAST - 1U);
+    options->one_bytes = options->one_bytes ? options->one_bytes : LEVELS_ONE;
+    options->whole_bytes = options->whole_bytes ? options->whole_bytes : LEVELS_WHOLE;
+    options->block_bytes = options->block_bytes ? options->block_bytes : LEVELS_BLOCK;
     if (*slices == 0)
         *slices = one_host ? SLICES_ONE_HOST : SLICES;
     if (*window == 0 && one_host) /* the fewer slots, the hotter */
@@ -300,8 +355,32 @@ cut_allpairs(hp_plan *plan, const hp_plan_options *options)
     plan->steps = (gathers ? 2 * plan->loops + 3 : plan->loops + 1) * plan->slices;
 }
 
+/* Blocks of the levels; three are in progress at once, see levels.c. A single one may use the whole stage. */
 static void
-cut_rows(hp_plan *plan, const hp_plan_options *options)
+cut_levels(hp_plan *plan, const hp_call *call, const hp_plan_options *options)
+{
+    shape_levels(plan, call, options);
+    uint64_t elem = plan->elem, line = CACHE_LINE / elem, owners = (uint64_t)plan->owners,
+             hosts = (uint64_t)plan->hosts->count;
+    uint64_t whole = part_of(plan->count, owners, elem), most = most_of_levels(plan, elem, 3, options);
+    uint64_t wanted = part_of(plan->count, owners * BLOCKS, elem),
+             least = part_of(options->block_bytes / elem, owners, elem);
+    wanted = wanted > least ? wanted : least;
+    most = most < wanted ? most : wanted;
+    plan->grain = ceil_div(plan->count, owners * hosts) >= 16 * line ? (uint32_t)line : 1;
+    plan->loops = whole <= most ? 1 : ceil_div(ceil_div(plan->count, plan->grain), owners * (most / plan->grain));
+    plan->part = plan->loops == 1 ? whole : most;
+    plan->share = plan->split ? part_of(plan->part, hosts, elem) : plan->part;
+    plan->area = (rooms_of_levels(plan) - (plan->split ? 1 : hosts)) * plan->part + hosts * plan->share;
+    plan->exchanges = !options->exchange_bytes || plan->share * elem <= options->exchange_bytes;
+    plan->exchanges &= plan->share <= EXCHANGE_TWO / elem;
+    plan->rows = plan->split ? 5 : 4; /* in which one block is under way; the next one is a row behind */
+    plan->window = plan->loops == 1 ? HP_ORDERED_MOST : plan->slices + 1;
+    plan->steps = (plan->loops + plan->rows - 1) * plan->slices;
+}
+
+static void
+cut_rows(hp_plan *plan, const hp_call *call, const hp_plan_options *options)
 {
     uint32_t n = (uint32_t)plan->size;
     uint64_t slot = options->slice_bytes / plan->elem, pieces = plan->count ? ceil_div(plan->count, slot) : 1;
@@ -315,6 +394,7 @@ cut_rows(hp_plan *plan, const hp_plan_options *options)
         plan->sums = part_of(n * plan->count, 1, plan->elem);
         break;
     case HP_ALG_ALLPAIRS: cut_allpairs(plan, options); break;
+    case HP_ALG_LEVELS: cut_levels(plan, call, options); break;
     case HP_ALG_DOUBLING:
         plan->rows = hp_plan_rounds(plan->size) + 1;
         plan->exchanges = n > 2 || plan->count <= EXCHANGE_TWO / plan->elem;
@@ -372,8 +452,8 @@ hp_plan_make(hp_plan *plan, const hp_call *call, const hp_block *blocks, const i
         total = part_of(hp_blocks_largest(blocks, size), 1, hp_dtype_size(plan->wire));
     plan->block = is_blocked(plan->kind) ? total : 0;
     plan->count = hp_plan_share(plan, total, &plan->begin);
-    cut_rows(plan, options);
-    if (plan->algorithm != HP_ALG_ALLPAIRS)
+    cut_rows(plan, call, options);
+    if (plan->algorithm != HP_ALG_ALLPAIRS && plan->algorithm != HP_ALG_LEVELS)
         plan->steps = plan->loops * plan->rows * plan->slices;
     if (plan->algorithm == HP_ALG_CHAIN_OUT || plan->algorithm == HP_ALG_CHAIN_IN)
         plan->steps = plan->loops + plan->rows - 1;

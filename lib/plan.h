@@ -8,6 +8,7 @@
 #define HP_PLAN_H
 
 #include "lib/blocks.h"
+#include "lib/hosts.h"
 
 /* Which row table an operation follows; schedule.c's head has the tables. */
 typedef enum hp_algorithm {
@@ -20,6 +21,7 @@ typedef enum hp_algorithm {
     HP_ALG_PAIRWISE,  /* alltoall: each block goes straight to its rank over a chord */
     HP_ALG_HALVES,    /* allreduce of middle size: reduce-scatter and all-gather in log2 n rounds each over chords */
     HP_ALG_ALLPAIRS,  /* reductions in rank order: each rank gets its part of every vector, and hands out the result */
+    HP_ALG_LEVELS,    /* allreduce and barrier over several hosts: within each, between them, within each */
     HP_ALG_DOUBLING,  /* small allreduce of 2^k ranks: whole sums, of twice as many ranks after each round */
     HP_ALG_SPREAD     /* small allreduce and barrier: whole vectors by dissemination over chords */
 } hp_algorithm;
@@ -33,6 +35,11 @@ typedef struct hp_plan_options {
     uint32_t stage_bytes;  /* gather buffer: spread applies while size * bytes fits, doubling while log2 size + 1 do */
     uint32_t spread_bytes; /* and while what each rank receives, size - 1 or log2 size vectors, is no more; 0: never */
     uint32_t halves_bytes; /* largest vector for the halves */
+    const hp_hosts *hosts; /* NULL, or a map that is not known: no levels */
+    int levels;            /* 1: wherever they can be; 0: never */
+    uint32_t one_bytes;    /* levels: up to here one rank of each host meets the others, */
+    uint32_t whole_bytes;  /* while a host receives no more, hosts exchange whole sums, in one hop; */
+    uint32_t block_bytes;  /* of a block at least, where there are several */
     uint32_t exchange_bytes; /* ... and for an exchange whose connection is to be repaired; 0: any */
 } hp_plan_options;
 
@@ -51,17 +58,22 @@ typedef struct hp_plan {
     uint32_t channel, channels; /* this one, of so many */
     uint64_t begin;  /* first element of this channel's share of the vector (of every block, where blocked) */
     uint64_t count;  /* elements of that share */
-    uint64_t part;   /* halves: elements of one of the n parts, the last ones may be short or empty; all-pairs: room of
-                        a part in the stage, of HP_SCALED whole blocks */
+    uint64_t part;   /* halves: elements of one of the n parts, the last ones may be short or empty; all-pairs, levels:
+                        room of a part in the stage, of HP_SCALED whole blocks */
     uint64_t sums;   /* in rank order: where sums lie in the stage until they are whole, in the type they are made in */
     uint32_t window; /* steps in progress at once; 0: as many as the channel has slots */
-    int exchanges;   /* doubling: partners share a connection, and no rank announces itself */
-    uint64_t loops;  /* turns of the ring */
-    uint32_t rows;   /* rows of one loop */
-    uint32_t slices; /* S: slices of a chunk */
-    int ordered;     /* the ranks' elements are combined in rank order */
-    int normalize;   /* a ring of one reduces bools: it makes 0 or 1 of each */
-    uint64_t steps;  /* loops * rows * slices; equal on all ranks */
+    int exchanges;   /* doubling, levels: partners share a connection; no rank of a doubling announces itself */
+    const hp_hosts *hosts; /* levels: who is where */
+    int owners;            /* levels: ranks of a host that own a part each, the first ones */
+    int split;             /* levels: hosts share the sums of a part, and hand each other their shares */
+    uint64_t share;        /* levels: room of a host's share of a part in the stage; `part` is that of a part */
+    uint64_t area;         /* levels: elements of the stage that a block takes; three blocks are there at once */
+    uint64_t loops;        /* turns of the ring */
+    uint32_t rows;         /* rows of one loop */
+    uint32_t slices;       /* S: slices of a chunk */
+    int ordered;           /* the ranks' elements are combined in rank order */
+    int normalize;         /* a ring of one reduces bools: it makes 0 or 1 of each */
+    uint64_t steps;        /* loops * rows * slices; equal on all ranks */
 } hp_plan;
 
 /* Channels the operation uses: 1 for small ones. */

@@ -157,7 +157,7 @@ run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
 
 /*
  * The q-th operand of a sum: this rank's own vector, or one that has come. Numbers are ring positions or, in rank order,
- * ranks.
+ * ranks; over the levels those of ranks in a host, or of hosts.
  */
 static hp_operand
 vector(hp_channel *channel, hp_slot *slot, const hp_fold *f, int q, uint64_t at, hp_operand own)
@@ -167,10 +167,20 @@ vector(hp_channel *channel, hp_slot *slot, const hp_fold *f, int q, uint64_t at,
     while (f->ordered && channel->o.order[position] != q)
         position = (position + 1) % n;
     int distance = (channel->o.position - position + n) % n;
-    if (distance == 0)
+    if (f->members ? q == f->self : distance == 0)
         return own;
+    if (f->members)
+        distance = q;
     hp_spot spot = {HP_STAGE, f->vectors + (uint64_t)distance * f->stride};
     return operand_at(channel, slot, spot, at, &run);
+}
+
+/* Of how many ranks the q-th operand holds the data. */
+static uint32_t
+ranks_in(const hp_plan *plan, const hp_fold *f, int q)
+{
+    const hp_hosts *hosts = plan->hosts;
+    return f->members && f->divide ? (uint32_t)(hosts->first[q + 1] - hosts->first[q]) : 1;
 }
 
 /* Rounds a sum to dst[0] in the stage, and adds what that has taken away to the residual. */
@@ -206,7 +216,8 @@ fold(hp_channel *channel, hp_slot *slot, const hp_fold *f)
     const hp_plan *plan = &work->plan[channel->o.index];
     hoop_dtype dtype = (hoop_dtype)work->call.dtype;
     int rounds = plan->narrow && f->destinations == 2, destinations = f->destinations - rounds;
-    int n = channel->o.size, widens = f->ordered && hp_narrow_index(dtype) >= 0, weighs = !f->ordered && is_mean(work);
+    int n = f->members ? f->members : channel->o.size, widens = f->ordered && hp_narrow_index(dtype) >= 0,
+        weighs = !f->ordered && is_mean(work);
     for (uint64_t at = 0, count; at < f->count && !slot->failed; at += count) {
         hp_command command = {.elem = widens ? HOOP_FLOAT32 : dtype, .wire = plan->wire, .op = (hoop_op)work->call.op};
         hp_operand dst[2] = {{0}}, sum, own;
@@ -220,6 +231,7 @@ fold(hp_channel *channel, hp_slot *slot, const hp_fold *f)
             dst[0].wire = dst[1].wire = own.wire = 1;
         command.count = (size_t)count;
         command.sources = 2;
+        command.ranks[0] = 0;
         for (int q = 1; q < n && !slot->failed; q++) {
             int last = q == n - 1 && f->residual.where == HP_NOWHERE;
             command.src[0] = q == 1 ? vector(channel, slot, f, 0, at, own) : sum;
@@ -227,9 +239,11 @@ fold(hp_channel *channel, hp_slot *slot, const hp_fold *f)
             command.dst[0] = last ? dst[0] : sum;
             command.dst[1] = dst[1];
             command.destinations = last ? destinations : 1;
-            command.divisor = last && command.op == HOOP_AVG && !weighs ? (uint32_t)n : 0;
-            if (weighs)
-                memcpy(command.ranks, (uint32_t[2]){(uint32_t)q, 1}, sizeof(command.ranks));
+            command.divisor = last && f->divide && command.op == HOOP_AVG && !weighs ? (uint32_t)channel->o.size : 0;
+            if (weighs) {
+                command.ranks[0] += ranks_in(plan, f, q - 1);
+                command.ranks[1] = ranks_in(plan, f, q);
+            }
             submit(channel, slot, &command);
         }
         command.dst[0] = dst[0];

@@ -40,6 +40,30 @@ call_of(int kind, int size, uint64_t count)
     return call;
 }
 
+/* Hosts of one rank to as many as there are, one after the other. */
+static const hp_hosts *
+some_hosts(int size)
+{
+    static int first[SIM_RANKS_MAX + 1];
+    static hp_hosts hosts = {.first = first};
+    uint64_t host[SIM_RANKS_MAX], even = tap_pick(2) ? 1 + tap_pick((uint64_t)size) : 0;
+    for (int r = 0; r < size; r++)
+        host[r] = r == 0 ? 1 : even ? 1 + (uint64_t)r / even : host[r - 1] + (tap_pick(3) == 0);
+    hp_hosts_fill(&hosts, host, size);
+    return &hosts;
+}
+
+/* Levels with every shape that they have. */
+static void
+set_levels(sim_ring *o)
+{
+    o->hosts = some_hosts(o->size);
+    o->stage_bytes = (uint32_t)o->size * 64 * (8 + (uint32_t)tap_pick(20));
+    o->one_bytes = tap_pick(2) ? 0 : 200;
+    o->whole_bytes = tap_pick(2) ? 0 : 600;
+    o->block_bytes = tap_pick(2) ? 64 : 700;
+}
+
 /* Slots of 64 to 127 bytes, so that small vectors already go round in several loops. */
 static sim_ring
 ring_of(int size, uint32_t slices, uint32_t window)
@@ -54,6 +78,8 @@ ring_of(int size, uint32_t slices, uint32_t window)
     o.device.early = (int)tap_pick(2);
     o.net.held = tap_pick(2) ? 0 : 1 + (uint32_t)tap_pick(tap_pick(2) ? 16 : 600);
     o.net.on_ask = (int)tap_pick(2);
+    if (tap_pick(2))
+        set_levels(&o);
     return o;
 }
 
@@ -126,6 +152,7 @@ test_window_up_to_s(void)
                 sim_ring o = ring_of(size, slices, window);
                 o.net.held = 0;
                 o.spread_bytes = o.halves_bytes = 0;
+                o.hosts = NULL;
                 o.slice_bytes = 64;
                 hp_call call = call_of(HP_ALLREDUCE, size, 0);
                 call.ordered = call.wire = 0; /* these have a window of their own */
@@ -223,6 +250,26 @@ test_fused(void)
     ok(right, "fused tensors, back to back: commands and pieces end at their seams (%d seeds)", runs);
 }
 
+/* Maps of hosts, even and uneven; blocks that follow each other; every shape, back to back with others. */
+static void
+test_levels(void)
+{
+    int right = 1, runs = 0;
+    for (int k = 0; k < 600 && right; k++, runs++) {
+        int size = 2 + k % 15;
+        sim_ring o = ring_of(size, 1 + (uint32_t)tap_pick(4), 5 + (uint32_t)tap_pick(4));
+        set_levels(&o);
+        for (int i = 0; i < 3; i++) {
+            add(&o,
+                call_of(tap_pick(8) ? HP_ALLREDUCE : HP_BARRIER, size, tap_pick(2) ? some_count(size) : tap_pick(800)));
+            o.call[i].ordered = o.call[i].wire = 0;
+            o.call[i].fused = o.call[i].kind == HP_ALLREDUCE && tap_pick(4) == 0;
+        }
+        right = ends(&o, SIM_RIGHT);
+    }
+    ok(right, "levels over even and uneven hosts (%d seeds)", runs);
+}
+
 /* One rank's plan, to know that every shape was there. */
 static hp_algorithm
 algorithm_of(const sim_ring *o)
@@ -233,6 +280,8 @@ algorithm_of(const sim_ring *o)
     options.stage_bytes = o->stage_bytes;
     options.spread_bytes = o->spread_bytes;
     options.halves_bytes = o->halves_bytes;
+    options.hosts = o->hosts;
+    options.levels = 1;
     for (int i = 0; i < o->size; i++)
         order[i] = i;
     hp_plan_make(&plan, &o->call[0], NULL, order, o->size, &options, 0, 1);
@@ -276,9 +325,10 @@ test_means(void)
         ok(right, "%s: means are within their bound, and identical (%d seeds)", hp_dtype_name(types[t]), runs);
     }
     ok(seen[HP_ALG_RING] > 100 && seen[HP_ALG_CHAIN_IN] > 100 && seen[HP_ALG_HALVES] > 50 &&
-           seen[HP_ALG_DOUBLING] > 20 && seen[HP_ALG_SPREAD] > 50 && seen[HP_ALG_LOCAL] > 10,
-       "... on rings, chains, halves, doublings and spreads: %d, %d, %d, %d, %d", seen[HP_ALG_RING],
-       seen[HP_ALG_CHAIN_IN], seen[HP_ALG_HALVES], seen[HP_ALG_DOUBLING], seen[HP_ALG_SPREAD]);
+           seen[HP_ALG_DOUBLING] > 20 && seen[HP_ALG_SPREAD] > 50 && seen[HP_ALG_LOCAL] > 10 &&
+           seen[HP_ALG_LEVELS] > 50,
+       "... on rings, chains, halves, doublings, spreads and levels: %d, %d, %d, %d, %d, %d", seen[HP_ALG_RING],
+       seen[HP_ALG_CHAIN_IN], seen[HP_ALG_HALVES], seen[HP_ALG_DOUBLING], seen[HP_ALG_SPREAD], seen[HP_ALG_LEVELS]);
 }
 
 static void
@@ -356,6 +406,7 @@ test_absent_rank(void)
         int named = 0;
         sim_ring o = ring_of(size, 2, 4);
         o.spread_bytes = o.halves_bytes = 0;
+        o.hosts = NULL;
         o.net.held = 100000;
         o.absent = (int)tap_pick((uint64_t)size);
         o.absent_from = 1;
@@ -391,6 +442,7 @@ main(void)
     test_news();
     test_stages();
     test_fused();
+    test_levels();
     test_means();
     test_alone();
     test_refused_job();

@@ -123,12 +123,83 @@ test_algorithms(void)
     }
 }
 
+/* hosts x ranks each, with one more rank on the last host. */
+static const hp_hosts *
+map_of(int hosts, int ranks, int more)
+{
+    static int first[100];
+    static hp_hosts map = {.first = first};
+    uint64_t host[99];
+    int size = hosts * ranks + more;
+    for (int p = 0; p < size; p++)
+        host[p] = (uint64_t)(p / ranks < hosts ? p / ranks : hosts - 1) + 7;
+    hp_hosts_fill(&map, host, size);
+    return &map;
+}
+
+static void
+test_hosts(void)
+{
+    const hp_hosts *map = map_of(3, 2, 1);
+    hp_seat seat = hp_hosts_seat(map, 6);
+    ok(map->count == 3 && map->least == 2 && map->most == 3, "three hosts: %d, of %d to %d ranks", map->count,
+       map->least, map->most);
+    ok(seat.host == 2 && seat.local == 2 && seat.ranks == 3, "position 6 is the last one of the last host");
+    seat = hp_hosts_seat(map, 2);
+    ok(seat.host == 1 && seat.local == 0 && seat.ranks == 2, "position 2 is the first one of the second host");
+}
+
+/* Owners of parts and S, or 0 0 if it does not go over the levels. */
+static void
+shape_is(int owners, int split, uint32_t slices, hp_kind kind, uint64_t count, const hp_plan_options *o,
+         const char *text)
+{
+    hp_call call = call_of(kind, HOOP_FLOAT32, count);
+    hp_plan plan;
+    hp_plan_make(&plan, &call, NULL, order, o->hosts->first[o->hosts->count], o, 0, 1);
+    int levels = plan.algorithm == HP_ALG_LEVELS;
+    is_int(owners, levels ? plan.owners : 0, "%s: owners", text);
+    is_int(split, levels ? plan.split : 0, "%s: shares", text);
+    is_uint(slices, levels ? plan.slices : 0, "%s: S", text);
+}
+
+static void
+test_levels(void)
+{
+    hp_plan_options o = standard;
+    o.levels = 1;
+    o.one_bytes = 4096;
+    o.whole_bytes = 16384;
+    o.block_bytes = 65536;
+    o.stage_bytes = 8 << 20;
+    o.hosts = map_of(4, 2, 0);
+    shape_is(1, 0, 2 + 3, HP_BARRIER, 0, &o, "a barrier on 4 x 2");
+    shape_is(1, 0, 2 + 3, HP_ALLREDUCE, 1024, &o, "4 KiB on 4 x 2");
+    shape_is(2, 0, 2 + 3, HP_ALLREDUCE, 1025, &o, "more on 4 x 2");
+    shape_is(2, 1, 2 + 6, HP_ALLREDUCE, 4097, &o, "more than 16 KiB on 4 x 2");
+    shape_is(0, 0, 0, HP_BROADCAST, 4097, &o, "a broadcast on 4 x 2");
+    o.hosts = map_of(2, 4, 1);
+    shape_is(4, 0, 8 + 1, HP_ALLREDUCE, 1 << 20, &o, "4 MiB on 4 and 5 ranks");
+    o.levels = 0;
+    shape_is(0, 0, 0, HP_ALLREDUCE, 1, &o, "levels = 0");
+    o.levels = 1;
+    o.stage_bytes = 3000;
+    shape_is(0, 0, 0, HP_ALLREDUCE, 1 << 20, &o, "a stage without room");
+    o.hosts = map_of(8, 1, 0);
+    shape_is(0, 0, 0, HP_BARRIER, 0, &o, "a rank a host");
+    o.hosts = map_of(1, 8, 0);
+    shape_is(0, 0, 0, HP_BARRIER, 0, &o, "one host");
+    o.hosts = map_of(2, 33, 0);
+    shape_is(0, 0, 0, HP_BARRIER, 0, &o, "too many partners");
+}
+
 static void
 test_names(void)
 {
     is_string("local", hp_algorithm_name(HP_ALG_LOCAL), "the first shape's name");
     is_string("pairs", hp_algorithm_name(HP_ALG_PAIRWISE), "an alltoall's");
     is_string("halves", hp_algorithm_name(HP_ALG_HALVES), "halving and doubling");
+    is_string("levels", hp_algorithm_name(HP_ALG_LEVELS), "over hosts");
     is_string("doubling", hp_algorithm_name(HP_ALG_DOUBLING), "doubling alone");
     is_string("spread", hp_algorithm_name(HP_ALG_SPREAD), "the last shape's name");
 }
@@ -487,6 +558,8 @@ main(void)
     test_cut();
     test_algorithms();
     test_names();
+    test_hosts();
+    test_levels();
     test_spread_limits();
     test_doubling_limits();
     test_exchanges();

@@ -34,6 +34,19 @@ has_root(int kind)
     return kind == HP_BROADCAST || kind == HP_REDUCE || kind == HP_GATHER || kind == HP_SCATTER;
 }
 
+/* Even or not. */
+static const hp_hosts *
+some_hosts(int size)
+{
+    static int first[SIZE_MAX_HERE + 1];
+    static hp_hosts hosts = {.first = first};
+    uint64_t host[SIZE_MAX_HERE], even = tap_pick(2) ? 1 + tap_pick((uint64_t)size) : 0, most = 1 + tap_pick(8);
+    for (int r = 0; r < size; r++)
+        host[r] = r == 0 ? 1 : even ? 1 + (uint64_t)r / even : host[r - 1] + (tap_pick(most) == 0);
+    hp_hosts_fill(&hosts, host, size);
+    return &hosts;
+}
+
 static config
 make(int kind, int size, uint64_t count, hoop_dtype dtype, uint32_t slices, uint32_t slice_bytes, uint32_t channel,
      uint32_t channels)
@@ -52,6 +65,11 @@ make(int kind, int size, uint64_t count, hoop_dtype dtype, uint32_t slices, uint
         c.call.root = (int)tap_pick(INT32_MAX);
         span = sim_blocks(blocks, &c.call, 0, size);
     }
+    c.options.levels = 1;
+    c.options.hosts = tap_pick(2) ? some_hosts(size) : NULL;
+    c.options.one_bytes = tap_pick(2) ? 4096 : 0;
+    c.options.whole_bytes = tap_pick(2) ? 16384 : 0;
+    c.options.block_bytes = 1 << tap_pick(18);
     hp_plan_make(&c.plan, &c.call, blocks, order, size, &c.options, channel, channels);
     return c;
 }
@@ -100,6 +118,8 @@ same_meaning(const config *c, int position, const hp_step *sent, const hp_step *
         if (sent->flags & HP_STEP_LOAD)
             return got->stage_recv / c->plan.part % (uint64_t)n == (uint64_t)sent->to;
         return sent->out == got->out || c->plan.kind == HP_REDUCE;
+    case HP_ALG_LEVELS: /* what is complete lies at one place of the vector */
+        return !(sent->flags & HP_STEP_WHOLE) || sent->in == got->out;
     case HP_ALG_SPREAD: return got->stage_recv == (uint64_t)sent->to * c->plan.count;
     default: return sent->in == got->in && sent->out == got->out;
     }
@@ -176,7 +196,7 @@ ranges_are_sound(const config *c, int position, uint64_t i)
     uint64_t count = s.flags & HP_STEP_RECV ? s.recv_count : s.send_count;
     if (s.flags & HP_STEP_STAGED)
         return fits(s.stage_recv, s.recv_count, stage) && fits(s.stage_send, s.send_count, stage) &&
-               fits(s.stage_into, s.recv_count, stage);
+               fits(s.stage_into, s.recv_count, stage) && fits(s.stage_sum, s.own.count, stage);
     if (s.recv_count > slot || s.send_count > slot)
         return complain(c, position, i, "a slice exceeds the slot");
     if (reads && !fits(s.in, s.flags & HP_STEP_LOAD ? s.send_count : count, sends))
@@ -219,6 +239,8 @@ exchanges(const config *c, int position, uint64_t i)
 static int
 announces(const config *c)
 {
+    if (c->plan.algorithm == HP_ALG_LEVELS) /* see schedule.h */
+        return 1;
     for (uint64_t k = 0; k < (c->plan.exchanges ? (c->plan.steps - 1) * (uint64_t)c->size : 0); k++)
         if (!exchanges(c, (int)(k % (uint64_t)c->size), k / (uint64_t)c->size))
             return 0;

@@ -222,6 +222,11 @@ make_work(ring *r, member *m, int op)
     options.stage_bytes = o->stage_bytes;
     options.spread_bytes = o->spread_bytes;
     options.halves_bytes = o->halves_bytes;
+    options.hosts = o->hosts;
+    options.levels = 1;
+    options.one_bytes = o->one_bytes;
+    options.whole_bytes = o->whole_bytes;
+    options.block_bytes = o->block_bytes;
     w->call = o->call[op];
     w->signature = hp_call_signature(&w->call);
     w->sequence = (uint64_t)op + 1;

@@ -9,6 +9,7 @@
 #include "t/tools/party.h"
 
 #include <malloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { EVEN = HP_ALLTOALL, KINDS = HP_REDUCE_SCATTERV, MOST_RANKS = 8 }; /* kinds without counts of each rank */
@@ -172,12 +173,25 @@ static const struct {
 typedef struct job {
     uint64_t seed;
     size_t mode;
+    int levels; /* ranks of a host, which goes over the levels; 0: all are on one */
 } job;
+
+/* As if the ranks were on several hosts, of which the last one may have fewer. */
+static void
+set_host(int rank, int ranks)
+{
+    char host[16];
+    snprintf(host, sizeof(host), "%d", rank / ranks);
+    setenv("HOOP_HOSTID", host, 1);
+    setenv("HOOP_LEVELS", "1", 1);
+}
 
 static int
 guest(int rank, int size, void *arg)
 {
     const job *j = arg;
+    if (j->levels)
+        set_host(rank, j->levels);
     hoop_comm *comm = party_join(0);
     int good = modes[j->mode].fn(comm, j->seed);
     return hoop_comm_destroy(comm) == HOOP_SUCCESS && good ? 0 : 2;
@@ -186,7 +200,7 @@ guest(int rank, int size, void *arg)
 int
 main(void)
 {
-    static const int sizes[] = {1, 2, 3, 4, 5, MOST_RANKS};
+    static const int sizes[] = {1, 2, 3, 4, 5, MOST_RANKS}, hosted[] = {5, MOST_RANKS}, levels[] = {3, 2};
     party p;
     tap_limit(240);
     plan_lazy();
@@ -195,8 +209,14 @@ main(void)
     party_open(&p);
     for (size_t mode = 0; mode < sizeof(modes) / sizeof(*modes); mode++)
         for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-            job j = {tap_seed() + mode * 7 + i, mode};
+            job j = {tap_seed() + mode * 7 + i, mode, 0};
             ok(party_run(&p, sizes[i], guest, &j, 100) == 0, "%s, %d ranks", modes[mode].name, sizes[i]);
+        }
+    for (size_t mode = 0; mode < sizeof(modes) / sizeof(*modes); mode++)
+        for (int i = 0; i < 2; i++) {
+            job j = {tap_seed() + mode * 7 + 100, mode, levels[i]};
+            ok(party_run(&p, hosted[i], guest, &j, 100) == 0, "%s, %d ranks, %d a host", modes[mode].name, hosted[i],
+               levels[i]);
         }
     party_close(&p);
     return 0;

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hosts: which positions of a ring are on which host. Ranks of one host are neighbours on the ring, so a host is a
+ * stretch of positions. Every rank has the same map, from the server's roster. Pure.
+ */
+#ifndef HP_HOSTS_H
+#define HP_HOSTS_H
+
+#include <stdint.h>
+
+typedef struct hp_hosts {
+    int count;       /* hosts; 0: the map is not known */
+    int least, most; /* ranks of the smallest host, and of the largest */
+    int *first;      /* position at which a host begins; first[count] is the size of the ring */
+} hp_hosts;
+
+/* Where a position is. */
+typedef struct hp_seat {
+    int host, local; /* its host, and its number there: 0, 1 ... */
+    int ranks;       /* of that host */
+} hp_seat;
+
+/* host[position], equal on one host, for `size` positions. hosts->first has room for size + 1 numbers. */
+void hp_hosts_fill(hp_hosts *hosts, const uint64_t *host, int size);
+
+hp_seat hp_hosts_seat(const hp_hosts *hosts, int position);
+
+#endif

@@ -2,6 +2,7 @@
 /* model: see model.h. Each event moves one counter and then lets a belt, and the ports it touched, do what they can. */
 #include "bench/model.h"
 
+#include "bench/agenda.h"
 #include "lib/config.h"
 #include "lib/place.h"
 #include "net/frame.h"
@@ -9,17 +10,6 @@
 #include <stdlib.h>
 
 enum { ELEM = 4, DISTANCES = 40 /* different distances of one plan: halves have most, two for each doubling */ };
-
-typedef enum event_kind { STARTS, CAN_SEND, JOB_DONE, LEFT, ARRIVED, TAKEN } event_kind;
-
-typedef struct event {
-    double at;
-    uint64_t order; /* of two at one time the older comes first */
-    event_kind kind;
-    uint32_t belt;
-    uint32_t port;
-    uint64_t step;
-} event;
 
 typedef struct slot {
     hp_step step;
@@ -48,8 +38,15 @@ typedef struct belt {
     port ports[DISTANCES];
 } belt;
 
+/* What carries frames: one at a time out, and one at a time in. */
+typedef struct line {
+    double sends_until, takes_until;
+} line;
+
 typedef struct machine {
-    double sends_until, takes_until, works_until;
+    line wire; /* of its host, if it is the first rank there; else not used */
+    line memory;
+    double works_until;
     double slowness;
     uint64_t random, bytes, frames;
 } machine;
@@ -61,58 +58,14 @@ typedef struct model {
     int *order;
     belt *belts; /* rank * channels + channel */
     machine *machines;
-    event *heap;
-    size_t events, room;
-    uint64_t event_number;
+    hp_hosts hosts;
+    agenda agenda;
     double now, end;
     uint64_t belts_left;
     const char *why;
 } model;
 
-/* --- events: a binary heap --- */
-
-static int
-earlier(const event *a, const event *b)
-{
-    return a->at < b->at || (a->at == b->at && a->order < b->order);
-}
-
-static void
-push(model *m, event e)
-{
-    size_t i = m->events;
-    if (i == m->room) {
-        size_t room = m->room ? 2 * m->room : 1024;
-        event *heap = realloc(m->heap, room * sizeof(*heap));
-        if (!heap) {
-            m->why = "out of memory";
-            return;
-        }
-        m->heap = heap;
-        m->room = room;
-    }
-    e.order = m->event_number++;
-    for (m->events++; i > 0 && earlier(&e, &m->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        m->heap[i] = m->heap[(i - 1) / 2];
-    m->heap[i] = e;
-}
-
-static event
-pop(model *m)
-{
-    event first = m->heap[0], last = m->heap[--m->events];
-    size_t i = 0, child;
-    while ((child = 2 * i + 1) < m->events) {
-        if (child + 1 < m->events && earlier(&m->heap[child + 1], &m->heap[child]))
-            child++;
-        if (!earlier(&m->heap[child], &last))
-            break;
-        m->heap[i] = m->heap[child];
-        i = child;
-    }
-    m->heap[i] = last;
-    return first;
-}
+/* --- events --- */
 
 static uint32_t
 index_of(const model *m, const belt *b)
@@ -123,7 +76,8 @@ index_of(const model *m, const belt *b)
 static void
 at_time(model *m, double at, event_kind kind, const belt *b, uint32_t p, uint64_t step)
 {
-    push(m, (event){.at = at, .kind = kind, .belt = index_of(m, b), .port = p, .step = step});
+    if (!agenda_push(&m->agenda, (event){.at = at, .kind = kind, .belt = index_of(m, b), .port = p, .step = step}))
+        m->why = "out of memory";
 }
 
 /* --- machines --- */
@@ -172,6 +126,19 @@ neighbour(const model *m, const belt *b, int distance)
     return &m->belts[(uint64_t)rank * m->channels + index_of(m, b) % m->channels];
 }
 
+static int
+host_of(const model *m, int rank)
+{
+    return m->o->host_ranks > 1 ? rank / m->o->host_ranks : rank;
+}
+
+static line *
+line_of(const model *m, int rank, int local)
+{
+    int first = m->o->host_ranks > 1 ? host_of(m, rank) * m->o->host_ranks : rank;
+    return local ? &m->machines[rank].memory : &m->machines[first].wire;
+}
+
 static uint64_t
 payload(const belt *b, uint64_t step, uint32_t window)
 {
@@ -211,35 +178,39 @@ leave(model *m, belt *b, uint32_t p)
 {
     port *out = &b->ports[p];
     const belt *to = neighbour(m, b, out->distance);
+    int local = host_of(m, b->rank) == host_of(m, to->rank);
     machine *sender = &m->machines[b->rank], *taker = &m->machines[to->rank];
+    line *from = line_of(m, b->rank, local), *into = line_of(m, to->rank, local);
     uint64_t step = out->out_step[out->out_left % m->window], bytes = payload(b, step, m->window);
-    double length = (double)(bytes + m->o->header) * m->o->beta, alpha = shaken(m, sender, m->o->alpha), gone, there;
+    double length = (double)(bytes + m->o->header) * (local ? m->o->memory_beta : m->o->beta), gone, there;
+    double alpha = shaken(m, sender, local ? m->o->memory_alpha : m->o->alpha);
     check_laws(m, b, p);
     out->out_left++;
     out->out_bytes += bytes;
     sender->bytes += bytes;
     sender->frames++;
     gone = m->now + shaken(m, sender, length);
-    there = later(gone + alpha, later(m->now + alpha, taker->takes_until) + length * taker->slowness);
-    taker->takes_until = there;
-    sender->sends_until = gone;
+    there = later(gone + alpha, later(m->now + alpha, into->takes_until) + length * taker->slowness);
+    into->takes_until = there;
+    from->sends_until = gone;
     at_time(m, gone, LEFT, b, p, step);
     at_time(m, there, ARRIVED, to, p, 0);
 }
 
-/* The rank's sending side, when free, takes the frame that was posted first of those that may leave. */
+/* A line out of these ranks, when free, takes the frame that was posted first of those that may leave over it. */
 static void
-send_next(model *m, int rank)
+send_over(model *m, int rank, int ranks, int local)
 {
     belt *from = NULL, *first = &m->belts[(uint64_t)rank * m->channels];
     uint32_t from_port = 0;
     double oldest = 0;
-    if (m->machines[rank].sends_until > m->now)
+    if (line_of(m, rank, local)->sends_until > m->now)
         return;
-    for (belt *b = first; b < first + m->channels; b++)
+    for (belt *b = first; b < first + (uint32_t)ranks * m->channels; b++)
         for (uint32_t p = 0; p < m->ports; p++) {
             double posted = b->ports[p].out_time[b->ports[p].out_left % m->window];
-            if (may_leave(m, b, p) && (!from || posted < oldest)) {
+            int there = host_of(m, neighbour(m, b, b->ports[p].distance)->rank), stays = there == host_of(m, b->rank);
+            if (stays == local && may_leave(m, b, p) && (!from || posted < oldest)) {
                 from = b;
                 from_port = p;
                 oldest = posted;
@@ -247,6 +218,15 @@ send_next(model *m, int rank)
         }
     if (from)
         leave(m, from, from_port);
+}
+
+static void
+send_next(model *m, int rank)
+{
+    int ranks = m->o->host_ranks > 1 ? m->o->host_ranks : 1;
+    send_over(m, rank / ranks * ranks, ranks, 0);
+    if (ranks > 1)
+        send_over(m, rank, 1, 1);
 }
 
 /* Frames that have arrived and were asked for are received. */
@@ -305,7 +285,7 @@ job_bytes(const model *m, const belt *b, const slot *s)
     uint64_t n = (uint64_t)m->o->ranks, elements = 0;
     for (int i = 0; i < s->place.tasks; i++)
         elements += s->place.task[i].count;
-    elements += (n - 1) * s->place.fold.count;
+    elements += ((s->place.fold.members ? (uint64_t)s->place.fold.members : n) - 1) * s->place.fold.count;
     if (s->place.unfold)
         elements += b->plan->count;
     return (double)(elements * ELEM);
@@ -416,9 +396,9 @@ model_defaults(model_options *o)
     o->window = setting(HP_SET_window);
     o->plan.slice_bytes = setting(HP_SET_slice_bytes);
     o->plan.slices = setting(HP_SET_slices);
+    o->plan.stage_bytes = setting(HP_SET_stage_bytes);
     hp_plan_depth(&o->plan, &o->window, 0, 0);
     o->plan.channels = setting(HP_SET_channels);
-    o->plan.stage_bytes = setting(HP_SET_stage_bytes);
     o->plan.spread_bytes = hp_plan_spread(-1, 0, o->ranks);
     o->plan.halves_bytes = setting(HP_SET_halves_bytes);
     o->slowness = 1;
@@ -437,8 +417,10 @@ static hp_plan_options
 options_for(const model_options *o)
 {
     hp_plan_options plan = o->plan;
-    if (o->algorithm >= 0)
+    if (o->algorithm >= 0) {
         plan.spread_bytes = plan.halves_bytes = 0;
+        plan.levels = 0;
+    }
     if (is_staged(o))
         plan.channels = 1;
     return plan;
@@ -458,14 +440,14 @@ make_staged(hp_plan *plan, hp_algorithm algorithm)
     plan->steps = plan->rows;
 }
 
-/* A plan's distances are the same for every rank: rank 0's steps show them. */
+/* The distances of a rank's steps. Of the ring it shows them early. */
 static void
-find_distances(model *m, int distances[DISTANCES])
+add_distances(model *m, int rank, int distances[DISTANCES])
 {
     const hp_plan *plan = &m->plans[0];
     uint64_t steps = plan->algorithm == HP_ALG_RING ? plan->slices + 1 : plan->steps;
     for (uint64_t i = 0; i < steps && i < plan->steps; i++) {
-        hp_step step = hp_schedule_at(plan, m->order, 0, i);
+        hp_step step = hp_schedule_at(plan, m->order, rank, i);
         int found[2] = {step.flags & HP_STEP_SEND ? step.to : 0, step.flags & HP_STEP_RECV ? step.from : 0};
         for (int k = 0; k < 2; k++) {
             uint32_t p = 0;
@@ -475,6 +457,29 @@ find_distances(model *m, int distances[DISTANCES])
                 distances[m->ports++] = found[k];
         }
     }
+}
+
+/* A plan's distances are the same for every rank, but over levels for each place in a host, and for each host. */
+static void
+find_distances(model *m, int distances[DISTANCES])
+{
+    for (int rank = 0; rank < (m->plans[0].algorithm == HP_ALG_LEVELS ? m->o->ranks : 1); rank++)
+        add_distances(m, rank, distances);
+}
+
+static int
+map_hosts(model *m, hp_plan_options *options)
+{
+    size_t n = (size_t)m->o->ranks;
+    uint64_t *host = calloc(n, sizeof(*host));
+    m->hosts.first = calloc(n + 1, sizeof(int));
+    for (size_t r = 0; r < n && host && m->hosts.first; r++)
+        host[r] = (uint64_t)host_of(m, (int)r);
+    if (host && m->hosts.first)
+        hp_hosts_fill(&m->hosts, host, m->o->ranks);
+    free(host);
+    options->hosts = &m->hosts;
+    return m->hosts.count > 0;
 }
 
 static int
@@ -506,6 +511,8 @@ make(model *m)
     int distances[DISTANCES] = {0}, made = 1;
     if (o->kind == HP_BARRIER)
         call = (hp_call){.kind = HP_BARRIER, .dtype = HOOP_UINT8, .op = HOOP_SUM, .root = -1};
+    if (!map_hosts(m, &options))
+        return 0;
     m->channels = hp_plan_channels(&call, o->ranks, &options);
     m->window = o->window;
     m->belts_left = n * m->channels;
@@ -524,6 +531,8 @@ make(model *m)
         hp_plan_make(&m->plans[c], &call, NULL, m->order, o->ranks, &options, c, m->channels);
     if (is_staged(o))
         make_staged(&m->plans[0], (hp_algorithm)o->algorithm);
+    if (m->plans[0].window)
+        m->window = m->plans[0].window;
     find_distances(m, distances);
     for (uint32_t b = 0; b < m->belts_left; b++)
         made &= make_belt(m, &m->belts[b], b, distances);
@@ -546,7 +555,8 @@ unmake(model *m)
     free(m->machines);
     free(m->order);
     free(m->plans);
-    free(m->heap);
+    free(m->hosts.first);
+    agenda_free(&m->agenda);
 }
 
 static void
@@ -569,8 +579,8 @@ model_run(const model_options *options, model_result *result, const char **why)
     model m = {.o = options};
     if (!make(&m))
         m.why = "out of memory";
-    while (!m.why && m.events > 0) {
-        event e = pop(&m);
+    while (!m.why && m.agenda.events > 0) {
+        event e = agenda_pop(&m.agenda);
         m.now = e.at;
         happen(&m, &e);
     }

@@ -11,7 +11,7 @@
  * (a device's latency; the next job need not wait for it) jitter      every transfer, latency and job takes 1 - jitter
  * to 1 + jitter times its length, by its own draw
  *
- * All times are seconds. What the model leaves out: loss, congestion, ranks that share a machine, caches.
+ * All times are seconds. What the model leaves out: loss, congestion, ranks that share a processor, caches.
  */
 #ifndef MODEL_H
 #define MODEL_H
@@ -24,6 +24,8 @@ typedef struct model_options {
     uint64_t count;       /* the public call's count: of a block where the collective has blocks */
     hp_plan_options plan; /* as the library's settings would make it */
     int algorithm;        /* -1: what the plan chooses; ring, spread, doubling or halves: that one at any size */
+    int host_ranks;       /* ranks of a host: they share its wire, and memory among them; 0: one */
+    double memory_alpha, memory_beta;
     uint32_t window;
     double alpha, beta, gamma, overhead, delay;
     double jitter; /* 0 ... 1 */

@@ -34,6 +34,9 @@ static const char usage[] =
     "  --late RANK:US         this rank begins so much later than the others\n"
     "  --slices S  --window W  --slice-bytes BYTES  --channels C     default: the library's\n"
     "  --shape SHAPE          auto (default), ring, spread (chords), doubling (of 2^k ranks), halves (over chords)\n"
+    "  --host L               ranks of a host: they share its wire, and memory among them (1)\n"
+    "  --memory US:NS         a hop through memory, and a byte (2:0.1)\n"
+    "  --levels               within each host, between the hosts, within each host\n"
     "  --hierarchy G          rings of G ranks reduce-scatter, rings across them allreduce, rings of G all-gather\n"
     "  --buffer BYTES         a socket holds so much that was not asked for (0)\n"
     "  --taken                a slot is free when its receiver says so: sending without a copy\n"
@@ -109,6 +112,17 @@ rank_and(const char *option, const char *text, int *rank)
     return number(option, colon + 1, NULL);
 }
 
+/* US:VALUE; the former in seconds at *first. */
+static double
+pair(const char *option, const char *text, double *first)
+{
+    const char *colon;
+    *first = number(option, text, &colon) * 1e-6;
+    if (*colon != ':')
+        die(option, text, "US:NS");
+    return number(option, colon + 1, NULL);
+}
+
 static int
 algorithm(const char *text)
 {
@@ -138,6 +152,9 @@ enum {
     CHANNELS,
     SHAPE,
     HIERARCHY,
+    HOST,
+    MEMORY,
+    LEVELS,
     BUFFER,
     TAKEN,
     RUNS,
@@ -162,6 +179,9 @@ static const struct option options[] = {{"ranks", 1, NULL, RANKS},
                                         {"channels", 1, NULL, CHANNELS},
                                         {"shape", 1, NULL, SHAPE},
                                         {"hierarchy", 1, NULL, HIERARCHY},
+                                        {"host", 1, NULL, HOST},
+                                        {"memory", 1, NULL, MEMORY},
+                                        {"levels", 0, NULL, LEVELS},
                                         {"buffer", 1, NULL, BUFFER},
                                         {"taken", 0, NULL, TAKEN},
                                         {"runs", 1, NULL, RUNS},
@@ -183,6 +203,7 @@ physical_option(model_options *m, int option, const char *name, const char *valu
     case JITTER: m->jitter = number(name, value, NULL) / 100; break;
     case STRAGGLER: m->slowness = rank_and(name, value, &m->straggler); break;
     case LATE: m->lateness = rank_and(name, value, &m->late) * 1e-6; break;
+    case MEMORY: m->memory_beta = pair(name, value, &m->memory_alpha) * 1e-9; break;
     case BUFFER: m->buffer = size(name, value, NULL); break;
     case TAKEN: m->taken = 1; break;
     case SEED: m->seed = (uint64_t)number(name, value, NULL); break;
@@ -201,6 +222,8 @@ logical_option(request *r, int option, const char *name, const char *value)
     case WINDOW: r->model.window = (uint32_t)size(name, value, NULL); break;
     case SLICE_BYTES: r->model.plan.slice_bytes = (uint32_t)size(name, value, NULL); break;
     case CHANNELS: r->model.plan.channels = (uint32_t)size(name, value, NULL); break;
+    case HOST: r->model.host_ranks = (int)size(name, value, NULL); break;
+    case LEVELS: r->model.plan.levels = 1; break;
     case SHAPE: r->model.algorithm = algorithm(value); break;
     case HIERARCHY: r->group = (int)size(name, value, NULL); break;
     case RUNS: r->runs = (int)size(name, value, NULL); break;
@@ -240,6 +263,7 @@ read_options(request *r, int argc, char **argv)
     physical_option(&r->model, BETA, "beta", "8");
     physical_option(&r->model, GAMMA, "gamma", "0.1");
     physical_option(&r->model, OVERHEAD, "overhead", "2");
+    physical_option(&r->model, MEMORY, "memory", "2:0.1");
     while ((option = getopt_long(argc, argv, "", options, &index)) != -1)
         if (!physical_option(&r->model, option, options[index].name, optarg))
             logical_option(r, option, options[index].name, optarg);

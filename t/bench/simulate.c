@@ -151,6 +151,23 @@ test_doubling(void)
             "doubling, eight ranks: three hops");
 }
 
+/* Two ranks of a host share its wire, and each hands on its half through memory. */
+static void
+test_levels(void)
+{
+    model_options o = usual(4, 64 << 10, 1);
+    double half = 32 << 10, memory;
+    o.algorithm = -1;
+    o.host_ranks = 2;
+    o.plan.levels = 1;
+    o.memory_alpha = 2e-6;
+    o.memory_beta = 0.5e-9;
+    memory = (half + o.header) * o.memory_beta + o.memory_alpha;
+    is_near(2 * (memory + wire_of(&o, half) + half * o.gamma) + o.alpha, time_of(&o), 1e-3,
+            "two levels, two hosts of two ranks: one hop over the wire, and two through memory");
+    is_int(HP_ALG_LEVELS, (int)run(&o).algorithm, "... as the plan chose");
+}
+
 /* A part of n: log2 n rounds of half of what is left each; then the same back. */
 static void
 test_halves(void)
@@ -354,6 +371,7 @@ main(void)
     test_rings();
     test_spread();
     test_doubling();
+    test_levels();
     test_halves();
     test_window();
     test_monotony();

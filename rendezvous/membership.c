@@ -22,9 +22,7 @@ enum {
     REDIAL_MS = 50,
     REDIAL_MOST_MS = 1000,
     SERVER_QUIET_MS = 2000, /* during an operation the server sends PING every second */
-    LOOK_MS = 1000,         /* at the silence of the server's host */
-    ASLEEP_MS = 1000,       /* reports leave every quarter of a second, unless this process was stopped */
-    REPORT_QUEUE = 16 << 10 /* above this reports are dropped, verdicts are not */
+    LOOK_MS = 1000          /* at the silence of the server's host */
 };
 
 void
@@ -148,16 +146,15 @@ hp_membership_frame(hp_membership *m, int type, const uint8_t *payload, size_t n
 
 /* --- frames to the server --- */
 
-/* The outlet, while the connection takes frames of a member; else NULL. */
-static const hp_outlet *
-usable(const hp_membership *m)
+const hp_outlet *
+hp_membership_outlet(const hp_membership *m)
 {
-    return m->line != HP_LINE_UP || m->away || !m->ring.size ? NULL : &m->outlet;
+    int usable = m->line == HP_LINE_UP && !m->away && m->ring.size && m->state != HP_CLIENT_GONE;
+    return usable ? &m->outlet : NULL;
 }
 
-/* 0: the frame is dropped. */
-static int
-send_frame(const hp_membership *m, hp_frame_type type, const void *payload, size_t n)
+int
+hp_membership_send(const hp_membership *m, hp_frame_type type, const void *payload, size_t n)
 {
     return m->line == HP_LINE_UP && m->outlet.send(m->outlet.arg, type, payload, n);
 }
@@ -253,12 +250,12 @@ meet_other_attempt(hp_membership *m, uint32_t attempt, uint64_t now)
     redial_later(m, now);
 }
 
-static int
-send_count(const hp_membership *m, hp_frame_type type, uint64_t completed)
+int
+hp_membership_count(const hp_membership *m, hp_frame_type type, uint64_t completed)
 {
     uint8_t payload[HP_COUNT_BYTES];
     hp_put64(payload, completed);
-    return send_frame(m, type, payload, sizeof(payload));
+    return hp_membership_send(m, type, payload, sizeof(payload));
 }
 
 /* The connection is up. A member that waits for GO, or has left, need not await an answer. */
@@ -282,9 +279,9 @@ enter(hp_membership *m, uint64_t now)
     m->give_up_at = m->options.grow && !m->options.parent ? HP_NEVER : m->give_up_at; /* the others grow when they do */
     m->away = HP_HERE;
     if (m->state == HP_CLIENT_READY && (m->features & HP_FEATURE_COMEBACK))
-        send_frame(m, HP_READY, NULL, 0);
+        hp_membership_send(m, HP_READY, NULL, 0);
     if (m->state == HP_CLIENT_LEFT)
-        send_count(m, HP_LEAVE, m->options.completed);
+        hp_membership_count(m, HP_LEAVE, m->options.completed);
 }
 
 /*
@@ -415,51 +412,7 @@ hp_membership_ready(hp_membership *m)
         return;
     m->state = m->ring.size ? HP_CLIENT_READY : HP_CLIENT_GO;
     if (m->ring.size)
-        send_frame(m, HP_READY, NULL, 0);
-}
-
-static void
-send_report(hp_membership *m, hp_frame_type type, const hp_report *report)
-{
-    uint8_t payload[HP_REPORT_BYTES];
-    hp_report_put(payload, report);
-    if (!send_frame(m, type, payload, sizeof(payload)))
-        return;
-    m->in_op = 1;
-    m->owes_out = 0;
-}
-
-void
-hp_membership_in_op(hp_membership *m, const hp_report *report, uint64_t now)
-{
-    if (m->state != HP_CLIENT_GO || !usable(m))
-        return;
-    if (!m->in_op || now - m->reported > ASLEEP_MS * HP_MS)
-        m->last_seen = now;
-    m->reported = now;
-    if (m->outlet.queued(m->outlet.arg) <= REPORT_QUEUE)
-        send_report(m, m->in_op || m->refused ? HP_PROGRESS : HP_IN_OP, report);
-}
-
-void
-hp_membership_unstarted(hp_membership *m, const hp_unstarted *unstarted)
-{
-    if (m->state != HP_CLIENT_GO)
-        return;
-    m->refused = 1;
-    hp_resend_unstarted(&m->resend, usable(m), unstarted);
-}
-
-void
-hp_membership_started(hp_membership *m, const hp_report *report, uint64_t now)
-{
-    m->refused = 0;
-    m->resend.unstarted.sequence = 0;
-    if (m->state != HP_CLIENT_GO || !usable(m))
-        return;
-    m->last_seen = m->in_op ? m->last_seen : now;
-    m->reported = now;
-    send_report(m, HP_IN_OP, report);
+        hp_membership_send(m, HP_READY, NULL, 0);
 }
 
 int
@@ -467,73 +420,6 @@ hp_membership_has_server(const hp_membership *m, uint64_t now)
 {
     /* the caller's `now` may be a moment older than the frame */
     return m->state != HP_CLIENT_GONE && !m->away && (!m->in_op || now <= m->last_seen + SERVER_QUIET_MS * HP_MS);
-}
-
-int
-hp_membership_may_ask(const hp_membership *m)
-{
-    return m->state == HP_CLIENT_GO && usable(m);
-}
-
-/* The server must not take this rank to be in an operation for ever, so an OUT that was dropped is sent later. */
-static void
-pay_out(hp_membership *m)
-{
-    if (m->owes_out && m->state == HP_CLIENT_GO && usable(m))
-        m->owes_out = !send_count(m, HP_OUT, m->owed_out);
-}
-
-void
-hp_membership_out(hp_membership *m, uint64_t completed)
-{
-    m->owed_out = completed;
-    m->owes_out |= m->in_op && m->state == HP_CLIENT_GO;
-    m->in_op = 0;
-    pay_out(m);
-}
-
-void
-hp_membership_room(hp_membership *m)
-{
-    const hp_outlet *outlet = m->state == HP_CLIENT_GO ? usable(m) : NULL;
-    pay_out(m);
-    if (outlet)
-        hp_resend_dropped(&m->resend, outlet);
-}
-
-int
-hp_membership_inform(hp_membership *m, uint64_t feature, hp_frame_type type, const void *payload, size_t n)
-{
-    const hp_outlet *outlet = m->features & feature ? usable(m) : NULL;
-    if (m->state != HP_CLIENT_GO || !outlet || outlet->queued(outlet->arg) > REPORT_QUEUE)
-        return 0;
-    return outlet->send(outlet->arg, type, payload, n);
-}
-
-void
-hp_membership_abort(hp_membership *m, const hoop_error *cause)
-{
-    if (m->state >= HP_CLIENT_ROSTER && m->state < HP_CLIENT_LEFT)
-        hp_resend_abort(&m->resend, usable(m), m->resend.cause.code ? &m->resend.cause : cause);
-    else if (m->state == HP_CLIENT_JOINING && m->line == HP_LINE_UP && cause->code == HOOP_ERR_ABORTED)
-        hp_resend_abort(&m->resend, &m->outlet, cause);
-}
-
-void
-hp_membership_lost(hp_membership *m, const hp_loss *loss)
-{
-    if (m->state == HP_CLIENT_GO)
-        hp_resend_lost(&m->resend, usable(m), m->resend.loss.peer < 0 ? loss : &m->resend.loss);
-}
-
-void
-hp_membership_found(hp_membership *m)
-{
-    uint8_t payload[HP_FOUND_BYTES];
-    hp_put32(payload, (uint32_t)m->resend.loss.peer);
-    if (m->resend.loss.peer >= 0 && usable(m) && (m->features & HP_FEATURE_COMEBACK))
-        send_frame(m, HP_FOUND, payload, sizeof(payload));
-    m->resend.loss.peer = -1;
 }
 
 int
@@ -561,22 +447,6 @@ hp_membership_return(hp_membership *m, uint64_t started, uint64_t completed, uin
     m->dial_at = now;
 }
 
-void
-hp_membership_refuse(hp_membership *m, uint32_t split, const hoop_error *cause)
-{
-    if (m->state == HP_CLIENT_GO)
-        hp_resend_refuse(&m->resend, usable(m), split, cause);
-}
-
-int
-hp_membership_name(hp_membership *m, int number, const char *name)
-{
-    int takes = m->state == HP_CLIENT_GO && (!number || (m->features & HP_FEATURE_CALL_NAMES));
-    if (takes)
-        hp_resend_name(&m->resend, usable(m), number, name);
-    return takes;
-}
-
 int
 hp_membership_verdict(const hp_membership *m, hoop_error *error)
 {
@@ -593,7 +463,7 @@ hp_membership_leave(hp_membership *m, uint64_t completed)
     m->options.completed = completed;
     m->options.started = m->options.started > completed ? m->options.started : completed;
     m->state = HP_CLIENT_LEFT;
-    send_count(m, HP_LEAVE, completed);
+    hp_membership_count(m, HP_LEAVE, completed);
     m->away = m->line == HP_LINE_NONE ? HP_HERE : m->away; /* it is away, and does not dial */
     m->dial_at = m->line == HP_LINE_NONE ? HP_NEVER : m->dial_at;
     m->give_up_at = HP_NEVER;

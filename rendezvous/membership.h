@@ -142,4 +142,12 @@ int hp_membership_verdict(const hp_membership *m, hoop_error *error);
 void hp_membership_leave(hp_membership *m, uint64_t completed);
 int hp_membership_is_leaving(const hp_membership *m);
 
+/* --- between membership.c and reporting.c --- */
+
+const hp_outlet *
+hp_membership_outlet(const hp_membership *m); /* while the connection takes frames of a member; else NULL */
+/* 0: the frame is dropped. */
+int hp_membership_send(const hp_membership *m, hp_frame_type type, const void *payload, size_t n);
+int hp_membership_count(const hp_membership *m, hp_frame_type type, uint64_t completed);
+
 #endif

@@ -171,7 +171,8 @@ serve(const settings *s, hp_secret *secret)
     struct sigaction action = {.sa_handler = on_signal};
     char listening[HP_ADDR_TEXT], range[HP_VALUE_TEXT] = "";
     hoop_error error;
-    hp_server_options options = {.mode = s->mode, .log = say, .warn = warn, .secret = secret, .asked = 1};
+    hp_server_options options = {
+        .mode = s->mode, .log = say, .warn = warn, .secret = secret, .asked = 1, .comes_back = 1};
     hoop_result result = find_address(&options.listen, s, &error);
     if (s->port < 0) /* --port wins over HOOP_PORT_RANGE */
         hp_config_glance(HP_SET_port_range, range);

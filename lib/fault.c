@@ -566,8 +566,11 @@ void
 hp_fault_check(hoop_comm *comm, uint64_t now)
 {
     hoop_error verdict;
-    /* Dials the server again after the control connection was reset. progress.c keeps driving until that is done. */
-    if (comm->client && hp_membership_is_away(hp_client_membership(comm->client)))
+    /*
+     * Dials the server again after the control connection was reset; progress.c keeps driving until that is done. One that
+     * was lost may come back at any time.
+     */
+    if (comm->client && hp_membership_may_return(hp_client_membership(comm->client)))
         hp_client_return(comm->client, hp_inbox_started(comm), atomic_load(&comm->completed));
     if (comm->client && hp_membership_verdict(hp_client_membership(comm->client), &verdict)) {
         fail(comm, &verdict, 1);

@@ -502,6 +502,10 @@ hp_join_derived(hoop_comm *comm, hoop_comm *parent, const hp_derivation *how, ho
     options.parent_size = comm->size = parent->size;
     options.split = how->shrink ? 0 : parent->splits;
     options.parent_digest = hp_ring_digest(parent->ring);
+    const hp_membership *member = hp_client_membership(parent->client);
+    options.parent_ring = parent->ring;
+    options.parent_origin = hp_registration_origin(&member->options, parent->ring);
+    options.comes_back = member->comes_back;
     options.started = hp_inbox_started(parent);
     options.completed = atomic_load(&parent->completed);
     comm->keys = hp_keys_hold(parent->keys);

@@ -109,7 +109,7 @@ poll_server(hoop_comm *comm)
     comm->reports.turns -= comm->reports.turns > 0;
     hp_loop_run(comm->loop, 0);
     hp_vitals_poll(comm);
-    if (comm->client && hp_membership_is_away(hp_client_membership(comm->client)))
+    if (comm->client && hp_membership_may_return(hp_client_membership(comm->client)))
         poll_round(comm, hp_loop_now(comm->loop));
 }
 

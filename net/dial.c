@@ -68,6 +68,7 @@ struct hp_dial {
     uint64_t full;            /* since when the peer has no room for this rank; 0: it has */
     encounter met;
     int closed, closed_most; /* in a row, without a byte; so many, or so many strange answers, are an error, 0: never */
+    int awaits;              /* a server that comes back */
     int foreign;             /* attempts in a row that something answered which is not of this job */
     int fd;
     hp_watch *watch;
@@ -211,7 +212,7 @@ is_out_of_reach(hp_dial *dial, const hoop_error *error)
 {
     uint64_t now = hp_loop_now(dial->loop);
     int server = dial->hello.your_rank == HP_RANK_SERVER;
-    if (error->sys_errno != ECONNREFUSED || (server && dial->hello.comm == 0)) {
+    if (error->sys_errno != ECONNREFUSED || (server && (dial->hello.comm == 0 || dial->awaits))) {
         dial->refused = 0;
         return 0;
     }
@@ -508,6 +509,12 @@ void
 hp_dial_limit_closed(hp_dial *dial, int most)
 {
     dial->closed_most = most;
+}
+
+void
+hp_dial_await_server(hp_dial *dial)
+{
+    dial->awaits = 1;
 }
 
 int

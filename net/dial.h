@@ -4,7 +4,7 @@
  * deadline. A peer that closes without a byte may be a proxy whose target is not up yet, or have another secret or job:
  * it is dialled until the deadline, which is then HOOP_ERR_AUTH. So is one that answers in another protocol, as a proxy for
  * HTTP does: the deadline is then HOOP_ERR_RENDEZVOUS, with its first words. A rank that refuses connections for three seconds is
- * given up, because it listens before it is dialled; so is the server of a ring, which cannot come back. A peer that is
+ * given up, because it listens before it is dialled; so is the server of a ring, unless it comes back. A peer that is
  * busy is waited for; one that has no room for this rank is asked again for two seconds.
  */
 #ifndef HP_DIAL_H
@@ -47,6 +47,8 @@ hp_dial *hp_dial_new(hp_loop *loop, const hp_addr *to, const hp_addr *from, cons
  * other addresses to try, or a person who waits.
  */
 void hp_dial_limit_closed(hp_dial *dial, int most);
+/* What is dialled is a server that is started again when it has died: where nobody listens, it is waited for. */
+void hp_dial_await_server(hp_dial *dial);
 /*
  * What waits at the address: 1 with a sentence and a code (HOOP_ERR_AUTH if it may be the secret) if something there
  * accepts and closes, does not answer, answers in another protocol, or is busy; 0: nothing accepts, or it has given a reason that ends soon.

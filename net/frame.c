@@ -31,7 +31,7 @@ limits_of(unsigned type)
         return (limits){HP_DATA_BYTES, HP_DATA_BYTES + HP_CALLPART_BYTES + HP_SLICE_MAX};
     if (type >= HP_HELLO && type <= HP_WELCOME)
         return handshake[type];
-    if ((type >= HP_JOIN && type <= HP_FOUND) || (type >= HP_ACK && type <= HP_TAKEN))
+    if ((type >= HP_JOIN && type <= HP_RECALL) || (type >= HP_ACK && type <= HP_TAKEN))
         return (limits){4, HP_CONTROL_MAX + 4};
     return (limits){0, 0};
 }

@@ -50,7 +50,8 @@ typedef enum hp_frame_type {
     HP_STATS,
     HP_CALL_NAME,
     HP_WAITING,
-    HP_FOUND, /* control connection */
+    HP_FOUND,
+    HP_RECALL, /* control connection */
     HP_DATA = 64,
     HP_ACK,
     HP_TICK,

@@ -18,7 +18,13 @@ enum { HP_M1_NONCE = 80 };                                       /* where the no
  * Feature bits of a HELLO. 1 is reserved. STATS: the server takes HP_STATS. CALL_NAMES: it takes
  * HP_CALL_NAME, and numbers of names in calls. WAITING: it takes HP_WAITING.
  */
-enum { HP_FEATURE_STATS = 2, HP_FEATURE_CALL_NAMES = 4, HP_FEATURE_WAITING = 8, HP_FEATURE_COMEBACK = 16 };
+enum {
+    HP_FEATURE_STATS = 2,
+    HP_FEATURE_CALL_NAMES = 4,
+    HP_FEATURE_WAITING = 8,
+    HP_FEATURE_COMEBACK = 16,
+    HP_FEATURE_RECALL = 32
+};
 #define HP_RANK_UNKNOWN UINT32_C(0xFFFFFFFF) /* my_rank: the server has not assigned one yet */
 #define HP_RANK_SERVER UINT32_C(0xFFFFFFFE)  /* your_rank: the rendezvous server */
 

@@ -164,6 +164,20 @@ is_rank(const hp_roster *r, int rank, const hp_join *join)
            (r->peers[rank] || r->losses.away[rank]);
 }
 
+/*
+ * A ring that this server has learned from its ranks (recall.h) is being linked, and this is a first JOIN to such a ring: the
+ * server that died may have made it without this rank's roster having arrived.
+ */
+static int
+has_lost_rosters(const hp_roster *r, const hp_join *join)
+{
+    if (!r->recalled || r->state != HP_ROSTER_LINKING)
+        return 0;
+    return join->shrink || join->grow
+               ? r->ring.epoch > 0
+               : r->origin.split == join->split && (!join->split || r->origin.color == join->color);
+}
+
 int
 hp_comeback_find(const hp_roster *r, const hp_join *join)
 {
@@ -173,8 +187,9 @@ hp_comeback_find(const hp_roster *r, const hp_join *join)
                    r->ring.epoch == join->epoch && hp_ring_digest(&r->ring) == join->digest;
         return fits && is_rank(r, rank, join) ? rank : -1;
     }
+    int lost = has_lost_rosters(r, join);
     for (int i = 0; join->epoch && i < r->ring.size; i++)
-        if (r->witnesses[i].number == join->epoch && is_rank(r, i, join))
+        if ((r->witnesses[i].number == join->epoch || (lost && !r->peers[i])) && is_rank(r, i, join))
             return i;
     return -1;
 }

@@ -79,6 +79,8 @@ dial_server(hp_client *c)
     memcpy(hello.job_id, c->keys->job_id, HP_JOB_ID_BYTES);
     c->dial = hp_dial_new(c->loop, &o->server, NULL, &o->sock, c->keys, &hello, "the rendezvous server", deadline,
                           on_dialled, c);
+    if (c->dial && o->comes_back && c->membership.state == HP_CLIENT_JOINING)
+        hp_dial_await_server(c->dial);
     if (c->dial)
         return;
     hp_err_set(&none.error, HOOP_ERR_NO_MEMORY, "out of memory for the control connection");

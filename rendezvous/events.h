@@ -14,6 +14,7 @@
 struct hp_job;
 struct hp_roster;
 struct hp_join_group;
+struct hp_recall;
 struct hp_member;
 
 /* One control connection. The owner embeds it, and gets its address back as the `peer` of events. */
@@ -27,8 +28,10 @@ typedef struct hp_job_conn {
     struct hp_join_group *join_group;
     struct hp_roster *roster;
     int rank;
-    int returned; /* it was reconnected: it has the roster already */
-    int proxied;  /* its JOIN says so: hp_member */
+    int returned;             /* it was reconnected: it has the roster already */
+    int proxied;              /* its JOIN says so: hp_member */
+    int recalls;              /* set by the owner: it may be asked for a ring that is not known (recall.h), */
+    struct hp_recall *recall; /* and is; else NULL */
 } hp_job_conn;
 
 /* What is known of a rank's process by those who started it. */

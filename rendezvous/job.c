@@ -11,6 +11,8 @@
 #include "rendezvous/grow.h"
 #include "rendezvous/hold_up.h"
 #include "rendezvous/job_watch.h"
+#include "rendezvous/note.h"
+#include "rendezvous/recall.h"
 #include "rendezvous/shrink.h"
 
 #include <stdio.h>
@@ -48,6 +50,7 @@ hp_job_free(hp_job *job)
         job->rosters = roster->next;
         hp_roster_free(roster);
     }
+    hp_recall_free(job);
     hp_grow_free(job);
     hp_keys_drop(job->keys);
     free(job);
@@ -70,7 +73,7 @@ is_kept(const hp_job *job, const hp_join_group *m)
 int
 hp_job_timed(const hp_job *job)
 {
-    if (job->watch.warning.since)
+    if (job->watch.warning.since || hp_recall_timed(job))
         return 1;
     for (const hp_join_group *m = job->join_groups; m; m = m->next)
         if (!is_kept(job, m))
@@ -138,6 +141,12 @@ open_ring(hp_job *job, const hp_join_group *m, int first, int count, uint64_t no
         continue;
     hp_roster *roster = hp_roster_new(m, label, m->joined + first, count, job->next_comm, now);
     if (roster) {
+        const hp_roster *parent = hp_job_ring(job->rosters, m->parent);
+        roster->origin = (hp_origin){0, m->split, m->joined[first].color};
+        if (parent && (m->shrink || m->grow))
+            roster->origin = parent->origin;
+        if (!m->shrink)
+            roster->origin.lineage = roster->ring.comm;
         roster->next = job->rosters;
         job->rosters = roster;
         return;
@@ -185,6 +194,7 @@ static void
 update(hp_job *job, uint64_t now)
 {
     job->here = job->conns ? now : job->here;
+    hp_recall_check(job, now);
     hp_shrink_note(job);
     for (hp_join_group **at = &job->join_groups; *at;) {
         hp_join_group *m = *at;
@@ -347,15 +357,40 @@ join(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now
     }
     conn->where = HP_JOINING;
     conn->proxied = request.member.proxied;
-    if (resume(conn, &request, now))
+    if (resume(conn, &request, now) || hp_recall_keep(job, conn, type, &request, payload, n, now))
         return 0;
-    const hp_roster *parent = hp_job_ring(job->rosters, request.parent);
+    hp_roster *parent = hp_job_ring(job->rosters, request.parent);
+    if (!request.shrink && parent)
+        hp_recall_split(parent, request.split);
     if (!request.shrink && parent && (request.color < 0 || request.grow) &&
         request.split < parent->splits) /* it takes no part, and the others have their ring */
         send_empty_roster(conn, request.parent);
     else if (request.ring ? refuse_return(&request, &refusal) : admit(conn, &request, now, &refusal))
         refuse(conn, &refusal);
     update(job, now);
+    return 0;
+}
+
+/* The JOINs that named rings that are known now, or again. */
+static void
+replay(hp_job *job, uint64_t now)
+{
+    hoop_error error;
+    for (hp_caller *c; (c = hp_recall_next(job, now)); free(c)) {
+        hp_job_conn *conn = c->conn;
+        join(conn, c->type, c->payload, c->n, now, &error);
+        if (conn->roster && c->statement.standing == HP_STANDS_LINKED)
+            hp_roster_message(conn->roster, conn->rank, HP_READY, NULL, 0, now, &error);
+    }
+}
+
+static int
+recalled(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+{
+    if (conn->recall && hp_recall_message(conn, type, payload, n, error))
+        return -1;
+    replay(conn->job, now);
+    update(conn->job, now);
     return 0;
 }
 
@@ -379,11 +414,13 @@ called_off(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, ho
 static int
 refused(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
-    const hp_roster *ring = conn->roster;
+    hp_roster *ring = conn->roster;
     hp_join absent = {.parent = ring->ring.comm, .parent_rank = conn->rank, .parent_size = ring->ring.size};
     hoop_error cause;
-    if (!hp_refusal_get(&absent.split, &cause, payload, n) ||
-        (absent.split > ring->splits && absent.split - ring->splits >= HP_SPLITS_AHEAD)) {
+    int legible = hp_refusal_get(&absent.split, &cause, payload, n);
+    if (legible)
+        hp_recall_split(ring, absent.split);
+    if (!legible || (absent.split > ring->splits && absent.split - ring->splits >= HP_SPLITS_AHEAD)) {
         hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed REFUSED");
         return -1;
     }
@@ -406,6 +443,7 @@ forget(hp_job_conn *conn, int returns, const char *why, uint64_t now)
     hp_join_group *m = conn->join_group;
     conn->roster = NULL;
     conn->join_group = NULL;
+    hp_recall_forget(conn);
     if (m && returns)
         hp_join_group_broke(m, conn, now);
     else if (m)
@@ -439,46 +477,6 @@ judge_message(const hp_job *job, hp_roster *r, uint64_t now)
     hp_roster_fail(r, &error);
 }
 
-static int
-take_counters(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now)
-{
-    if (!hp_history_take(&r->histories, r->ring.size, rank, payload, n, now))
-        return 0;
-    r->witnesses[rank].heard = now;
-    return 1;
-}
-
-/* What a rank waits for outside the ring's operations. */
-static int
-take_waiting(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now)
-{
-    hp_witness *w = &r->witnesses[rank];
-    hp_waiting waiting;
-    if (!hp_waiting_get(&waiting, payload, n) || waiting.awaited.rank >= r->ring.size)
-        return 0;
-    hp_ring_names_fill(r->call_names, rank, waiting.call_name, &waiting.call);
-    w->waiting = waiting;
-    w->waiting_at = w->heard = now;
-    return 1;
-}
-
-/* A frame that changes sentences and tables alone. A rank that floods the server with them costs time only. */
-static int
-take_note(const hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
-{
-    hp_roster *r = conn->roster;
-    int known = r && (type == HP_STATS       ? take_counters(r, conn->rank, payload, n, now)
-                      : type == HP_CALL_NAME ? hp_ring_names_take(&r->call_names, r->ring.size, conn->rank, payload, n)
-                                             : take_waiting(r, conn->rank, payload, n, now));
-    if (known)
-        return 0;
-    hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent %s",
-               type == HP_STATS       ? "malformed STATS"
-               : type == HP_CALL_NAME ? "a malformed CALL_NAME"
-                                      : "a malformed WAITING");
-    return -1;
-}
-
 int
 hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
@@ -491,12 +489,14 @@ hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, ui
     }
     if (type == HP_CLOCK) /* the server's to answer */
         return 0;
+    if (type == HP_RECALL || type == HP_ROSTER || (type == HP_READY && conn->recall))
+        return recalled(conn, type, payload, n, now, error);
     if (type == HP_JOIN || type == HP_SHRINK || type == HP_GROW)
         return join(conn, type, payload, n, now, error);
     if (type == HP_REFUSED)
         return refused(conn, payload, n, now, error);
     if (type == HP_STATS || type == HP_CALL_NAME || type == HP_WAITING)
-        return take_note(conn, type, payload, n, now, error);
+        return hp_note_take(conn, type, payload, n, now, error);
     if (conn->roster) {
         int message = type == HP_ABORT && hp_blame_awaits_message(&conn->roster->witnesses[conn->rank]);
         const hp_wait_place from = {.ring = conn->roster, .rank = message ? conn->rank : -1};

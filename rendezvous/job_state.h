@@ -21,6 +21,7 @@ typedef struct hp_job {
     hp_join_group *join_groups;
     hp_join_group *newcomers; /* groups that wait for a ring to grow (grow.h) */
     hp_roster *rosters;
+    struct hp_recall *recalls; /* rings that ranks name, and that are not known */
     uint64_t next_comm;
     int conns;
     uint64_t here;       /* when there last were any */

@@ -304,16 +304,36 @@ find_peer(const hp_join_group *m, const void *peer)
     return NULL;
 }
 
+hp_join
+hp_join_group_joined(const hp_join_group *m, int joined)
+{
+    const hp_joined *entry = &m->joined[joined];
+    hp_join join = {
+        .member = entry->member, .epoch = entry->number, .color = entry->color, .completed = entry->completed};
+    join.shrink = m->shrink;
+    join.grow = m->grow;
+    join.parent = m->parent;
+    join.split = m->split;
+    return join;
+}
+
+void
+hp_join_group_withdraw(hp_join_group *m, int joined)
+{
+    hp_joined *entry = &m->joined[joined];
+    unmark(m, entry->member.rank);
+    m->joined_n--; /* the others keep the order in which they came */
+    memmove(entry, entry + 1, (size_t)(m->joined_n - joined) * sizeof(*entry));
+}
+
 void
 hp_join_group_lost(hp_join_group *m, const void *peer, uint64_t now)
 {
-    hp_joined *entry = find_peer(m, peer);
+    const hp_joined *entry = find_peer(m, peer);
     if (!entry)
         return;
     hp_member gone = entry->member;
-    m->joined_n--; /* the others keep the order in which they came */
-    memmove(entry, entry + 1, (size_t)(m->joined + m->joined_n - entry) * sizeof(*entry));
-    unmark(m, gone.rank);
+    hp_join_group_withdraw(m, (int)(entry - m->joined));
     if (m->parent && !m->shrink)
         vanished(m, &gone, now);
 }

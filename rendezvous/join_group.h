@@ -74,6 +74,10 @@ hoop_result hp_join_group_join(hp_join_group *join_group, void *peer, const hp_j
                                hoop_error *error);
 void hp_join_group_lost(hp_join_group *join_group, const void *peer,
                         uint64_t now); /* a world goes on waiting, a split is over */
+/* The JOIN of joined[joined], as far as it is kept. */
+hp_join hp_join_group_joined(const hp_join_group *join_group, int joined);
+/* It has its place elsewhere, and is not in the group any more. */
+void hp_join_group_withdraw(hp_join_group *join_group, int joined);
 /*
  * The connection broke, but the rank may be alive and dial again: then it takes its own place. A split waits for that as
  * long as a member dials, or as its process is proven to be alive; a world would have been joined anew in any case.

@@ -22,6 +22,8 @@ enum {
     REDIAL_MS = 50,
     REDIAL_MOST_MS = 1000,
     SERVER_QUIET_MS = 2000, /* during an operation the server sends PING every second */
+    LOST_MS = 1000,         /* from one dial to a lost server to the next */
+    TELL_QUEUE = 16 << 10,  /* the next part of a roster is sent below this */
     LOOK_MS = 1000          /* at the silence of the server's host */
 };
 
@@ -30,6 +32,7 @@ hp_membership_open(hp_membership *m, const hp_client_options *options, const hp_
 {
     *m = (hp_membership){.options = *options, .outlet = *outlet, .dial_at = now, .look_at = now};
     m->met = options->parent != 0;
+    m->comes_back = options->comes_back;
     m->options.number = (uint32_t)now | 1;
     hp_err_clear(&m->error);
     hp_err_clear(&m->verdict);
@@ -55,13 +58,43 @@ fail(hp_membership *m, const hoop_error *error)
     m->dial_at = m->give_up_at = HP_NEVER;
 }
 
+int
+hp_membership_is_lost(const hp_membership *m)
+{
+    return m->state == HP_CLIENT_GONE && m->comes_back && !m->given_up;
+}
+
 static void
-gone(hp_membership *m)
+look_again(hp_membership *m, uint64_t now)
+{
+    m->dial_at = hp_membership_is_lost(m) && !m->verdict.code ? now + LOST_MS * HP_MS : HP_NEVER;
+}
+
+static void
+gone(hp_membership *m, uint64_t now)
 {
     m->away = HP_HERE;
     m->state = HP_CLIENT_GONE;
-    m->dial_at = m->give_up_at = HP_NEVER;
-    hp_log(HP_LOG_INFO, "the rendezvous server is gone; the ring continues without it");
+    m->in_op = m->owes_out = 0;
+    m->give_up_at = HP_NEVER;
+    look_again(m, now);
+    hp_log(HP_LOG_INFO, "the rendezvous server is gone; the ring continues without it%s",
+           m->comes_back ? " until it is back" : "");
+}
+
+/* --- frames to the server --- */
+
+const hp_outlet *
+hp_membership_outlet(const hp_membership *m)
+{
+    int usable = m->line == HP_LINE_UP && !m->away && m->ring.size && m->state != HP_CLIENT_GONE;
+    return usable ? &m->outlet : NULL;
+}
+
+int
+hp_membership_send(const hp_membership *m, hp_frame_type type, const void *payload, size_t n)
+{
+    return m->line == HP_LINE_UP && m->outlet.send(m->outlet.arg, type, payload, n);
 }
 
 /* --- frames from the server --- */
@@ -105,19 +138,62 @@ where(const hp_membership *m)
 
 /* The server's answer to a member that has connected again. */
 static int
-take_answer(hp_membership *m, int type, const uint8_t *payload, size_t n, hoop_error *error)
+take_answer(hp_membership *m, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
     if (type == HP_PING)
         return 0;
     if (type == HP_REFUSED) {
-        gone(m);
+        m->given_up = 1;
+        gone(m, now);
         return -1;
     }
     m->away = HP_HERE;
+    m->state = HP_CLIENT_GO;
     if (type == HP_ABORT)
         return take_cause(m, payload, n, error);
     hp_log(HP_LOG_INFO, "connected to the rendezvous server again");
     hp_resend_all(&m->resend, &m->outlet);
+    return 0;
+}
+
+void
+hp_membership_tell(hp_membership *m)
+{
+    uint8_t payload[HP_CONTROL_MAX];
+    while (m->told && m->outlet.queued(m->outlet.arg) <= TELL_QUEUE) {
+        int next;
+        size_t n = hp_part_put(payload, m->told, m->told->rank, m->told_to, &next);
+        if (!hp_membership_send(m, HP_ROSTER, payload, n))
+            return; /* when there is room */
+        m->told_to = next;
+        m->told = next < m->told->size ? m->told : NULL;
+    }
+}
+
+/* The server was started again, and asks for the ring that this rank has named: its own, or the one that it splits. */
+static int
+recall(hp_membership *m, int with_roster, uint64_t now, hoop_error *error)
+{
+    const hp_client_options *o = &m->options;
+    int joins = m->state == HP_CLIENT_JOINING;
+    const hp_ring *ring = joins ? o->parent_ring : &m->ring;
+    uint8_t payload[HP_RECALL_BYTES];
+    if (!ring || !ring->size) {
+        hp_err_set(error, HOOP_ERR_PROTOCOL, "the rendezvous server asks for a ring that this rank has not named");
+        return -1;
+    }
+    hp_statement s = {.origin = joins ? o->parent_origin : hp_registration_origin(o, ring),
+                      .epoch = ring->epoch,
+                      .standing = m->state == HP_CLIENT_ROSTER  ? HP_STANDS_ASSIGNED
+                                  : m->state == HP_CLIENT_READY ? HP_STANDS_LINKED
+                                                                : HP_STANDS_RUNNING};
+    if (m->state < HP_CLIENT_GO && o->deadline > now)
+        s.patience = (uint32_t)((o->deadline - now) / HP_MS);
+    hp_statement_put(payload, &s);
+    hp_membership_send(m, HP_RECALL, payload, sizeof(payload));
+    m->told = with_roster ? ring : NULL;
+    m->told_to = 0;
+    hp_membership_tell(m);
     return 0;
 }
 
@@ -131,8 +207,10 @@ hp_membership_frame(hp_membership *m, int type, const uint8_t *payload, size_t n
         hp_err_set(error, HOOP_ERR_PROTOCOL, "the rendezvous server sent an unexpected message of type %d", type);
         return -1;
     }
-    if (m->away)
-        return take_answer(m, type, payload, n, error);
+    if (type == HP_RECALL)
+        return recall(m, payload[0] != 0, now, error);
+    if (m->away || m->state == HP_CLIENT_GONE)
+        return take_answer(m, type, payload, n, now, error);
     if (type == HP_ROSTER)
         return take_part(m, payload, n, error);
     if (type == HP_ABORT || type == HP_REFUSED)
@@ -142,21 +220,6 @@ hp_membership_frame(hp_membership *m, int type, const uint8_t *payload, size_t n
         m->give_up_at = HP_NEVER;
     }
     return 0;
-}
-
-/* --- frames to the server --- */
-
-const hp_outlet *
-hp_membership_outlet(const hp_membership *m)
-{
-    int usable = m->line == HP_LINE_UP && !m->away && m->ring.size && m->state != HP_CLIENT_GONE;
-    return usable ? &m->outlet : NULL;
-}
-
-int
-hp_membership_send(const hp_membership *m, hp_frame_type type, const void *payload, size_t n)
-{
-    return m->line == HP_LINE_UP && m->outlet.send(m->outlet.arg, type, payload, n);
 }
 
 /* --- the connection --- */
@@ -175,7 +238,7 @@ static void
 go_away(hp_membership *m, const hoop_error *why, uint64_t now)
 {
     hp_log(HP_LOG_INFO, "%s; connecting again",
-           why->code ? why->text : "the control connection was closed, perhaps by a proxy");
+           why->code ? why->text : "the control connection was closed, perhaps by a proxy or the server's end");
     m->away = m->state == HP_CLIENT_GO ? HP_AWAY : HP_RETURNING;
     m->in_op = m->owes_out = 0; /* JOIN has the number of operations completed */
     if (m->away == HP_RETURNING)
@@ -190,7 +253,8 @@ static int
 is_awaited(const hp_membership *m, const hoop_error *why)
 {
     return m->state > HP_CLIENT_JOINING &&
-           (why->code == HOOP_ERR_SYSTEM || (!why->code && m->options.proxied && m->state != HP_CLIENT_LEFT));
+           (why->code == HOOP_ERR_SYSTEM || (!why->code && m->options.proxied && m->state != HP_CLIENT_LEFT) ||
+            (!why->code && m->comes_back && m->state < HP_CLIENT_GO));
 }
 
 void
@@ -199,12 +263,15 @@ hp_membership_closed(hp_membership *m, const hoop_error *why, uint64_t now)
     char server[HP_ADDR_TEXT];
     hoop_error error;
     m->line = HP_LINE_NONE;
+    m->told = NULL;
+    if (m->state == HP_CLIENT_GONE)
+        look_again(m, now);
     if (m->state > HP_CLIENT_LEFT || (m->state > HP_CLIENT_JOINING && !m->ring.size))
         return; /* it has failed; or it takes no part in a split, and the server has closed */
     if (is_awaited(m, why))
         go_away(m, why, now);
     else if (m->state == HP_CLIENT_GO)
-        gone(m);
+        gone(m, now);
     else if (m->state == HP_CLIENT_LEFT)
         return; /* the server has read LEAVE */
     else if (why->code && why->code != HOOP_ERR_SYSTEM)
@@ -219,11 +286,25 @@ hp_membership_closed(hp_membership *m, const hoop_error *why, uint64_t now)
     }
 }
 
+/* A member that was connected before. */
+static int
+is_member(const hp_membership *m)
+{
+    return m->away || m->state == HP_CLIENT_GONE;
+}
+
+static int
+is_linked(const hp_membership *m)
+{
+    return m->state == HP_CLIENT_GO || m->state == HP_CLIENT_GONE;
+}
+
 static int
 send_join(hp_membership *m, uint64_t now)
 {
     uint8_t payload[HP_CONTROL_MAX];
-    hp_join join = m->away ? hp_registration_again(&m->options, &m->ring) : hp_registration_first(&m->options, now);
+    hp_join join =
+        is_member(m) ? hp_registration_again(&m->options, &m->ring) : hp_registration_first(&m->options, now);
     join.agree = m->options.agree;
     join.agree_n = strlen(m->options.agree);
     size_t n = hp_join_put(payload, &join);
@@ -268,13 +349,15 @@ enter(hp_membership *m, uint64_t now)
     hp_err_clear(&m->error);
     if (!send_join(m, now)) {
         m->line = HP_LINE_NONE;
-        if (m->state == HP_CLIENT_GO)
-            gone(m);
+        if (m->state == HP_CLIENT_GO || m->state == HP_CLIENT_GONE)
+            gone(m, now);
         hp_err_set(&error, HOOP_ERR_NO_MEMORY, "out of memory or descriptors for the control connection");
         fail(m, &error);
         return;
     }
-    if (m->state == HP_CLIENT_GO)
+    if (is_linked(m) && (m->features & HP_FEATURE_RECALL))
+        hp_membership_send(m, HP_READY, NULL, 0); /* a server that was started again may be linking the ring yet */
+    if (is_linked(m))
         return;
     m->give_up_at = m->options.grow && !m->options.parent ? HP_NEVER : m->give_up_at; /* the others grow when they do */
     m->away = HP_HERE;
@@ -301,9 +384,9 @@ stay_away(hp_membership *m, const hp_dial_result *result, uint64_t now)
     if (m->state == HP_CLIENT_GO && (is_silent(result) || (m->options.proxied && !result->status)))
         m->away = HP_AWAY;
     else if (m->state == HP_CLIENT_GO)
-        gone(m);
-    else if (is_silent(result))
-        m->dial_at = now;
+        gone(m, now);
+    else if (is_silent(result) || (m->comes_back && !result->status && m->state < HP_CLIENT_GO))
+        m->dial_at = now + (is_silent(result) ? 0 : REDIAL_MS * HP_MS);
     else if (m->state == HP_CLIENT_LEFT)
         m->away = HP_HERE; /* it leaves without a word */
     else
@@ -315,8 +398,8 @@ hp_membership_dial(hp_membership *m, uint64_t now, uint64_t *deadline)
 {
     m->dial_at = HP_NEVER;
     m->line = HP_LINE_DIALLING;
-    *deadline = m->away ? now + HP_RETURN_MS * HP_MS : m->options.deadline;
-    return hp_registration_hello(&m->options, m->away ? &m->ring : NULL);
+    *deadline = is_member(m) ? now + HP_RETURN_MS * HP_MS : m->options.deadline;
+    return hp_registration_hello(&m->options, is_member(m) ? &m->ring : NULL);
 }
 
 void
@@ -325,7 +408,12 @@ hp_membership_dialled(hp_membership *m, const hp_dial_result *result, uint64_t n
     m->features = result->features;
     m->line = HP_LINE_NONE;
     if (result->fd >= 0) {
+        if (m->state == HP_CLIENT_JOINING)
+            m->comes_back = (result->features & HP_FEATURE_RECALL) != 0;
         enter(m, now);
+    } else if (m->state == HP_CLIENT_GONE) {
+        m->given_up |= result->status == HP_BAD_EPOCH; /* that of another start of the job has its place */
+        look_again(m, now);
     } else if (m->away) {
         stay_away(m, result, now);
     } else if (result->status == HP_DUPLICATE && m->attempts > 0) {
@@ -429,6 +517,12 @@ hp_membership_is_away(const hp_membership *m)
 }
 
 int
+hp_membership_may_return(const hp_membership *m)
+{
+    return hp_membership_is_away(m) || hp_membership_is_lost(m);
+}
+
+int
 hp_membership_is_leaving(const hp_membership *m)
 {
     return m->state == HP_CLIENT_LEFT && (m->line != HP_LINE_NONE || m->away);
@@ -437,13 +531,15 @@ hp_membership_is_leaving(const hp_membership *m)
 void
 hp_membership_return(hp_membership *m, uint64_t started, uint64_t completed, uint64_t now)
 {
-    if (m->state != HP_CLIENT_GO || m->away != HP_AWAY)
+    if (!hp_membership_is_lost(m) && (m->state != HP_CLIENT_GO || m->away != HP_AWAY))
         return;
     m->options.started = started;
     m->options.completed = completed;
-    m->away = HP_RETURNING;
     if (started >= m->resend.unstarted.sequence)
         m->resend.unstarted.sequence = 0;
+    if (m->state == HP_CLIENT_GONE)
+        return;
+    m->away = HP_RETURNING;
     m->dial_at = now;
 }
 

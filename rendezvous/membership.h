@@ -16,8 +16,8 @@ typedef enum hp_client_state {
     HP_CLIENT_READY,   /* awaits GO: all ranks have their links */
     HP_CLIENT_GO,      /* member of a ring; a verdict may arrive */
     HP_CLIENT_LEFT,    /* LEAVE is sent; again, if the connection is reset before the server has read it */
-    HP_CLIENT_GONE,    /* the server is lost; the ring goes on without it, and names of causes are best effort */
-    HP_CLIENT_FAILED   /* the join failed; hp_client_error has the reason */
+    HP_CLIENT_GONE, /* the server is lost: the ring goes on without it, and names of causes are best effort, until it is back */
+    HP_CLIENT_FAILED /* the join failed; hp_client_error has the reason */
 } hp_client_state;
 
 /* The control connection, as this file wants it: where it is NONE, the shell closes what it has. */
@@ -44,6 +44,10 @@ typedef struct hp_membership {
     hp_ring ring;
     int parts_to; /* members [0, parts_to) of the roster have arrived */
     int in_op;
+    int comes_back;               /* the server is started again when it has died; fixed once this rank has its ring */
+    int given_up;                 /* that at its address knows this ring no more */
+    const hp_ring *told;          /* the ring whose roster the server has asked for; NULL: none, or all of it is sent */
+    int told_to;                  /* its members [0, told_to) are */
     int owes_out;                 /* OUT was dropped, */
     uint64_t owed_out;            /* with this number of operations completed */
     uint64_t features;            /* of the server */
@@ -117,6 +121,12 @@ int hp_membership_may_ask(const hp_membership *m); /* whether the server's clock
 void hp_membership_lost(hp_membership *m, const hp_loss *loss);
 void hp_membership_found(hp_membership *m); /* the connection was made again: it is no loss */
 /*
+ * The server is lost, and this rank looks for it from time to time, if it is one that comes back: then it tells that server
+ * of its ring. hp_membership_return says with which numbers.
+ */
+int hp_membership_is_lost(const hp_membership *m);
+int hp_membership_may_return(const hp_membership *m); /* it is away, or lost */
+/*
  * is_away: the control connection was reset, or closed where a proxy may have done that. The server gives this member a
  * moment to dial again, and hp_membership_return says with which numbers of operations started and completed: until the
  * member is back, or nobody listens there any more (HP_CLIENT_GONE; a proxy's word for that is none). A server that does not
@@ -125,7 +135,7 @@ void hp_membership_found(hp_membership *m); /* the connection was made again: it
  */
 int hp_membership_is_away(const hp_membership *m);
 void hp_membership_return(hp_membership *m, uint64_t started, uint64_t completed,
-                          uint64_t now); /* no-op unless away, or if dialling */
+                          uint64_t now); /* no-op unless away or lost, or if dialling */
 /* This rank takes no part in the split of that number of its communicator: the server informs the ranks that wait. */
 void hp_membership_refuse(hp_membership *m, uint32_t split, const hoop_error *cause);
 /*
@@ -149,5 +159,6 @@ hp_membership_outlet(const hp_membership *m); /* while the connection takes fram
 /* 0: the frame is dropped. */
 int hp_membership_send(const hp_membership *m, hp_frame_type type, const void *payload, size_t n);
 int hp_membership_count(const hp_membership *m, hp_frame_type type, uint64_t completed);
+void hp_membership_tell(hp_membership *m); /* more of the roster that the server has asked for */
 
 #endif

@@ -10,11 +10,7 @@
 
 #include <string.h>
 
-enum {
-    JOIN_LEAST = 139,
-    PART_HEAD = 28,
-    MEMBER_MAX = 4 + 4 + 8 + 4 + (1 + HP_OTHERS) * HP_ADDR_BYTES + 2 + HP_HOST_TEXT
-};
+enum { PART_HEAD = 28, MEMBER_MAX = 4 + 4 + 8 + 4 + (1 + HP_OTHERS) * HP_ADDR_BYTES + 2 + HP_HOST_TEXT };
 
 typedef struct cursor {
     const uint8_t *at;
@@ -558,43 +554,4 @@ hp_answer_get(const uint8_t in[HP_ANSWER_BYTES], uint64_t *asked, uint64_t *cloc
 {
     *asked = hp_get64(in);
     *clock = hp_get64(in + HP_QUESTION_BYTES);
-}
-
-int
-hp_message_fits(int type, int from_server, int where, size_t n)
-{
-    enum { MEMBER = HP_AT_LINKING | HP_AT_RUNNING | HP_AT_END, RAN = HP_AT_RUNNING | HP_AT_END };
-    static const struct {
-        uint8_t type, from_server, where;
-        uint16_t least, most;
-    } table[] = {
-        {HP_JOIN, 0, HP_BEFORE_JOIN, JOIN_LEAST, HP_CONTROL_MAX},
-        {HP_SHRINK, 0, HP_BEFORE_JOIN, JOIN_LEAST, HP_CONTROL_MAX},
-        {HP_GROW, 0, HP_BEFORE_JOIN, JOIN_LEAST, HP_CONTROL_MAX},
-        {HP_READY, 0, MEMBER, 0, 0},
-        {HP_IN_OP, 0, RAN, HP_REPORT_BYTES, HP_REPORT_BYTES},
-        {HP_PROGRESS, 0, RAN, HP_REPORT_BYTES, HP_REPORT_BYTES},
-        {HP_OUT, 0, RAN, HP_COUNT_BYTES, HP_COUNT_BYTES},
-        {HP_ABORT, 0, HP_JOINING | MEMBER, 1, HP_ABORT_BYTES},
-        {HP_REFUSED, 0, RAN, 5, HP_REFUSAL_BYTES},
-        {HP_LOST, 0, MEMBER, HP_LOSS_BYTES, HP_LOSS_BYTES},
-        {HP_FOUND, 0, MEMBER, HP_FOUND_BYTES, HP_FOUND_BYTES},
-        {HP_UNSTARTED, 0, RAN, HP_UNSTARTED_BYTES - HP_ABORT_BYTES + 1, HP_UNSTARTED_BYTES},
-        {HP_NAME, 0, RAN, 0, HP_NAME_TEXT - 1},
-        {HP_CALL_NAME, 0, RAN, 2, HP_CALL_NAME_BYTES},
-        {HP_CLOCK, 0, RAN, HP_QUESTION_BYTES, HP_QUESTION_BYTES},
-        {HP_STATS, 0, RAN, HP_VITALS_BYTES, HP_VITALS_BYTES},
-        {HP_WAITING, 0, RAN, HP_WAITING_BYTES, HP_WAITING_BYTES},
-        {HP_LEAVE, 0, HP_JOINING | MEMBER, HP_COUNT_BYTES, HP_COUNT_BYTES},
-        {HP_ROSTER, 1, HP_JOINING, PART_HEAD, HP_CONTROL_MAX},
-        {HP_GO, 1, HP_AT_LINKING | HP_AT_END, 0, 0},
-        {HP_ABORT, 1, HP_JOINING | MEMBER, 1, HP_ABORT_BYTES},
-        {HP_REFUSED, 1, HP_JOINING | MEMBER, 1, HP_ABORT_BYTES},
-        {HP_CLOCK, 1, RAN, HP_ANSWER_BYTES, HP_ANSWER_BYTES},
-        {HP_PING, 1, HP_JOINING | MEMBER, 0, 0},
-    };
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        if (table[i].type == type && table[i].from_server == from_server && (table[i].where & where))
-            return n >= table[i].least && n <= table[i].most;
-    return 0;
 }

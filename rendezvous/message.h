@@ -22,6 +22,7 @@
  *   ABORT, REFUSED    hp_abort_put of net/frame.h; REFUSED to the server: split 4 before it
  *   NAME              the text alone
  *   CALL_NAME         number 1 | text
+ *   RECALL            statement.h
  *   READY, GO, PING   nothing
  *
  * Others are a number 1 of at most HP_OTHERS, and so many addresses 19.
@@ -44,7 +45,7 @@ enum {
     HP_VITALS_BYTES = 14 * 8 + 2 * 4,
     HP_WAITING_BYTES = 40
 };
-enum { HP_FOUND_BYTES = 4 };
+enum { HP_FOUND_BYTES = 4, HP_RECALL_BYTES = 28 };
 enum { HP_CALL_NAME_BYTES = 1 + HP_CALL_NAME_TEXT - 1 };
 enum { HP_QUESTION_BYTES = 8, HP_ANSWER_BYTES = 16 };
 enum { HP_UNSTARTED_BYTES = 8 + HP_CALL_BYTES + HP_ABORT_BYTES };
@@ -246,7 +247,8 @@ enum {
     HP_JOINING = 2,     /* JOIN has arrived, awaits the roster */
     HP_AT_LINKING = 4,  /* the roster is sent, the ranks connect, awaits GO */
     HP_AT_RUNNING = 8,  /* member of a ring */
-    HP_AT_END = 16      /* the ring has failed, or this rank has left it */
+    HP_AT_END = 16,     /* the ring has failed, or this rank has left it */
+    HP_RECALLED = 32    /* JOIN has named a ring that is not known, and the rank is asked for it (statement.h) */
 };
 int hp_message_fits(int type, int from_server, int where, size_t n);
 

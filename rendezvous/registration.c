@@ -67,6 +67,15 @@ hp_registration_again(const hp_client_options *o, const hp_ring *ring)
     return join;
 }
 
+hp_origin
+hp_registration_origin(const hp_client_options *o, const hp_ring *ring)
+{
+    hp_origin origin = o->shrink || o->grow ? o->parent_origin : (hp_origin){.split = o->split, .color = o->color};
+    if (!o->shrink)
+        origin.lineage = ring->comm;
+    return origin;
+}
+
 hp_hello
 hp_registration_hello(const hp_client_options *o, const hp_ring *again)
 {
@@ -80,7 +89,8 @@ hp_registration_hello(const hp_client_options *o, const hp_ring *again)
                       .role = HP_ROLE_CONTROL,
                       .ver_min = HP_WIRE_MIN,
                       .ver_max = HP_WIRE_MAX,
-                      .features = HP_FEATURE_STATS | HP_FEATURE_CALL_NAMES | HP_FEATURE_WAITING | HP_FEATURE_COMEBACK};
+                      .features = HP_FEATURE_STATS | HP_FEATURE_CALL_NAMES | HP_FEATURE_WAITING | HP_FEATURE_COMEBACK |
+                                  HP_FEATURE_RECALL};
 }
 
 /* Whether this is the roster's next part after its first `parts_to` members, and fits what was asked for. */

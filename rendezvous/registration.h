@@ -9,7 +9,7 @@
 
 #include "net/handshake.h"
 #include "net/sock.h"
-#include "rendezvous/message.h"
+#include "rendezvous/statement.h"
 
 enum { HP_RETURN_MS = 5000 }; /* how long a member dials again; the server waits for less if other ranks wait */
 
@@ -43,11 +43,16 @@ typedef struct hp_client_options {
     uint64_t started, completed;    /* operations there */
     uint32_t split;
     int parent_rank, parent_size, color, key;
+    const hp_ring *parent_ring; /* for a server that was started again, until this rank has a ring; NULL: none */
+    hp_origin parent_origin;
+    int comes_back; /* the server of the parent is started again when it has died */
 } hp_client_options;
 
 hp_join hp_registration_first(const hp_client_options *options, uint64_t now);
 /* The JOIN of a member that connects again: all that a server, even a restarted one, must know of this rank. */
 hp_join hp_registration_again(const hp_client_options *options, const hp_ring *ring);
+/* Where a ring comes from that these options have led to. */
+hp_origin hp_registration_origin(const hp_client_options *options, const hp_ring *ring);
 /*
  * HELLO but for the job and its mode. It declares the attempt, the communicator that is split or joined again (`again`:
  * its ring, else NULL), rank and size there.

@@ -3,15 +3,21 @@
  * reporting: what a member tells its server; see membership.h. While there is none, what the server must not miss is kept
  * for when it is back.
  */
-#include "rendezvous/membership.h"
-
 #include "base/clock.h"
 #include "base/wire.h"
+#include "rendezvous/membership.h"
 
 enum {
     ASLEEP_MS = 1000,       /* reports leave every quarter of a second, unless this process was stopped */
     REPORT_QUEUE = 16 << 10 /* above this reports are dropped, verdicts are not */
 };
+
+/* What it must not miss is kept while there is none, or it does not answer. */
+static int
+keeps(const hp_membership *m)
+{
+    return m->state == HP_CLIENT_GO || hp_membership_is_lost(m);
+}
 
 static void
 send_report(hp_membership *m, hp_frame_type type, const hp_report *report)
@@ -39,7 +45,7 @@ hp_membership_in_op(hp_membership *m, const hp_report *report, uint64_t now)
 void
 hp_membership_unstarted(hp_membership *m, const hp_unstarted *unstarted)
 {
-    if (m->state != HP_CLIENT_GO)
+    if (!keeps(m))
         return;
     m->refused = 1;
     hp_resend_unstarted(&m->resend, hp_membership_outlet(m), unstarted);
@@ -84,6 +90,7 @@ void
 hp_membership_room(hp_membership *m)
 {
     const hp_outlet *outlet = m->state == HP_CLIENT_GO ? hp_membership_outlet(m) : NULL;
+    hp_membership_tell(m);
     pay_out(m);
     if (outlet)
         hp_resend_dropped(&m->resend, outlet);
@@ -110,7 +117,7 @@ hp_membership_abort(hp_membership *m, const hoop_error *cause)
 void
 hp_membership_lost(hp_membership *m, const hp_loss *loss)
 {
-    if (m->state == HP_CLIENT_GO)
+    if (keeps(m))
         hp_resend_lost(&m->resend, hp_membership_outlet(m), m->resend.loss.peer < 0 ? loss : &m->resend.loss);
 }
 
@@ -127,7 +134,7 @@ hp_membership_found(hp_membership *m)
 void
 hp_membership_refuse(hp_membership *m, uint32_t split, const hoop_error *cause)
 {
-    if (m->state == HP_CLIENT_GO)
+    if (keeps(m))
         hp_resend_refuse(&m->resend, hp_membership_outlet(m), split, cause);
 }
 

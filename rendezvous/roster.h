@@ -13,6 +13,7 @@
 #include "rendezvous/link_loss.h"
 #include "rendezvous/refused_call.h"
 #include "rendezvous/ring_names.h"
+#include "rendezvous/statement.h"
 #include "rendezvous/straggler.h"
 
 #include <string.h>
@@ -32,7 +33,9 @@ typedef struct hp_roster {
     char label[HP_LABEL_TEXT];
     char name[HP_NAME_TEXT]; /* as a rank has given it last; empty: none */
     hp_roster_state state;
-    int world;                 /* 1: a job's first ring, 0: made by a split or a shrink */
+    int world; /* 1: a job's first ring, 0: made by a split or a shrink */
+    hp_origin origin;
+    int recalled;              /* 1: its ranks have told of it (recall.h) */
     uint64_t shrunk_from;      /* the ring whose remaining ranks it has; 0: none */
     int outlived;              /* 1: a ring of its remaining ranks has run, and no other rank may join that */
     hp_ring ring;              /* ring.rank is not used */

@@ -356,12 +356,13 @@ on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
 {
     const hp_server *server = arg;
     int asks = hello->role == HP_ROLE_ASK && server->inquiry;
-    *policy = (hp_handshake_policy){
-        .epoch = server->options.one_attempt && !asks ? server->options.attempt : hello->epoch,
-        .my_rank = HP_RANK_SERVER,
-        .role = asks ? HP_ROLE_ASK : HP_ROLE_CONTROL,
-        .mode = (uint8_t)server->options.mode,
-        .features = HP_FEATURE_STATS | HP_FEATURE_CALL_NAMES | HP_FEATURE_WAITING | HP_FEATURE_COMEBACK};
+    *policy =
+        (hp_handshake_policy){.epoch = server->options.one_attempt && !asks ? server->options.attempt : hello->epoch,
+                              .my_rank = HP_RANK_SERVER,
+                              .role = asks ? HP_ROLE_ASK : HP_ROLE_CONTROL,
+                              .mode = (uint8_t)server->options.mode,
+                              .features = HP_FEATURE_STATS | HP_FEATURE_CALL_NAMES | HP_FEATURE_WAITING |
+                                          HP_FEATURE_COMEBACK | (server->options.comes_back ? HP_FEATURE_RECALL : 0)};
     return 1;
 }
 
@@ -386,7 +387,7 @@ static void
 on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr *from)
 {
     hp_server *server = arg;
-    (void)features, (void)from;
+    (void)from;
     if (hello->role == HP_ROLE_ASK) {
         hp_inquiry_admit(server->inquiry, fd, hello->job_id);
         return;
@@ -406,6 +407,7 @@ on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_a
     if (keys)
         job->keys = hp_keys_hold(keys);
     hp_job_enter(job, &p->conn, hello);
+    p->conn.recalls = (features & HP_FEATURE_RECALL) != 0;
     p->conn.starved = hp_acceptor_lacks(server->acceptor) != 0;
     expect(server);
     p->server = server;

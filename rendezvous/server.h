@@ -19,9 +19,10 @@ typedef struct hp_server_options {
     hp_addr listen; /* port 0: the first free one of `ports` */
     hp_ports ports; /* first 0: any port */
     const hp_secret
-        *secret;     /* copied; if it is a job's own key, that job is served and no other; not read in mode none */
-    int mode;        /* HP_MODE_AUTH or HP_MODE_NONE (loopback only) */
-    int asked;       /* 1: hoop-top of this user may ask it (inquiry.h) */
+        *secret;    /* copied; if it is a job's own key, that job is served and no other; not read in mode none */
+    int mode;       /* HP_MODE_AUTH or HP_MODE_NONE (loopback only) */
+    int asked;      /* 1: hoop-top of this user may ask it (inquiry.h) */
+    int comes_back; /* 1: it is started again when it has died, at this address; rings are made known again (recall.h) */
     int one_attempt; /* 1: ranks of another attempt than `attempt` are refused; 0: any are served */
     uint32_t attempt;
     /* A line for each event of a job ("job 4f21: 8 ranks on 2 hosts joined, ..."); NULL: hp_log INFO. */

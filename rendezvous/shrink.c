@@ -9,14 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static void
-set_stale(const hp_roster *parent, hoop_error *error)
+void
+hp_shrink_stale(uint32_t epoch, hoop_error *error)
 {
     hp_err_set(
         error, HOOP_ERR_STALE_EPOCH,
         "the other ranks have gone on without this one, as epoch %u: it was silent, or called hoop_comm_shrink too "
         "late",
-        parent->ring.epoch + 1);
+        epoch);
     error->phase = HOOP_PHASE_BRINGUP;
 }
 
@@ -27,7 +27,7 @@ hp_shrink_admit(const hp_job *job, const hp_join *join, hoop_error *error)
     if (parent && parent->ring.size == join->parent_size && !parent->outlived)
         return HOOP_SUCCESS;
     if (parent && parent->outlived)
-        set_stale(parent, error);
+        hp_shrink_stale(parent->ring.epoch + 1, error);
     else
         hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                    "the rendezvous server does not know the communicator that rank %d shrinks: it was restarted after "
@@ -113,7 +113,7 @@ hp_shrink_check(const hp_job *job, hp_join_group *m, uint64_t now)
     hoop_error error;
     if (!m->shrink || m->failure.code || !parent->outlived)
         return;
-    set_stale(parent, &error);
+    hp_shrink_stale(parent->ring.epoch + 1, &error);
     hp_join_group_fail(m, &error, now);
 }
 

@@ -10,6 +10,8 @@
 
 #include "rendezvous/job_state.h"
 
+/* STALE_EPOCH: the others have gone on, as this epoch. */
+void hp_shrink_stale(uint32_t epoch, hoop_error *error);
 /* Refuses a SHRINK of a ring that is not here, and of one whose other ranks have gone on. */
 hoop_result hp_shrink_admit(const hp_job *job, const hp_join *join, hoop_error *error);
 /* The label of a new group, and the epoch of its ring. */

@@ -168,6 +168,9 @@ join_split(storm *t, actor *a, const scene *now)
     o.key = -a->rank;
     o.started = a->sequence[0];
     o.completed = a->completed[0];
+    o.parent_ring = ring;
+    o.parent_origin = hp_registration_origin(&a->world.m.options, ring);
+    o.comes_back = a->world.m.comes_back;
     a->sequence[1] = a->completed[1] = 0;
     seat_open(&t->s, &a->child, &o, a->clock);
     wait_at(a, AT_JOIN);
@@ -403,7 +406,7 @@ check_server(storm *t, actor *a)
     hoop_error verdict;
     if (a->at == AT_WORK || a->at == AT_END || a->at == AT_LEAVE)
         return;
-    if (hp_membership_is_away(&e->m))
+    if (hp_membership_may_return(&e->m))
         hp_membership_return(&e->m, a->sequence[is_child(a, e)], a->completed[is_child(a, e)], a->clock);
     if (hp_membership_verdict(&e->m, &verdict))
         fail(t, a, e, &verdict);

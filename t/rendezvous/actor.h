@@ -78,8 +78,9 @@ typedef struct storm {
     links rings[RINGS];
     int rings_n;
     actor actors[RANKS];
-    int over;      /* something is wrong: */
-    char why[400]; /* what */
+    uint64_t kill_at; /* when the server dies next; HP_NEVER: it does not */
+    int over;         /* something is wrong: */
+    char why[400];    /* what */
 } storm;
 
 uint64_t storm_roll(storm *t, uint64_t below);

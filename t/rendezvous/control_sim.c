@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TICK_MS = 50, KEEPALIVE_MS = 25000 };
+enum { TICK_MS = 50, KEEPALIVE_MS = 25000, REFUSED_MS = 3000 };
 
 uint64_t
 control_random(control_sim *s, uint64_t below)
@@ -131,10 +131,18 @@ on_ended(void *arg, const hp_roster *ring)
 {
 }
 
+static void
+open_job(control_sim *s, uint64_t seed)
+{
+    static const uint8_t job_id[HP_JOB_ID_BYTES] = {0x4f, 0x21, 0xc0, 0xde};
+    s->job = hp_job_new(&s->events, job_id, NULL, seed);
+    if (!s->job)
+        bail("no job");
+}
+
 void
 control_open(control_sim *s, uint64_t seed)
 {
-    static const uint8_t job_id[HP_JOB_ID_BYTES] = {0x4f, 0x21, 0xc0, 0xde};
     memset(s, 0, sizeof(*s));
     s->events = (hp_events){s,         on_send,    on_assign,  on_disconnect, on_line, on_line,
                             on_failed, on_reached, on_host_of, on_process,    on_ended};
@@ -142,9 +150,7 @@ control_open(control_sim *s, uint64_t seed)
     s->time = s->server_clock = 1000 * HP_SEC;
     s->slow = 5;
     s->queue = 16 << 10;
-    s->job = hp_job_new(&s->events, job_id, NULL, seed);
-    if (!s->job)
-        bail("no job");
+    open_job(s, seed);
 }
 
 /* --- the server --- */
@@ -206,7 +212,7 @@ void
 control_serve(control_sim *s, uint64_t tick)
 {
     s->steps++;
-    if (s->time < s->server_frozen)
+    if (s->time < s->server_frozen || s->time < s->server_dead)
         return;
     s->server_clock += tick;
     for (wire *w = s->wires; w; w = w->next)
@@ -217,6 +223,24 @@ control_serve(control_sim *s, uint64_t tick)
         hp_job_tick(s->job, s->server_clock);
     }
     sweep(s);
+}
+
+void
+control_kill(control_sim *s, uint64_t after)
+{
+    int resets = (int)control_random(s, 2);
+    for (wire *w = s->wires; w; w = w->next) {
+        if (w->server_up && w->rank_up && w->rank_sees == HP_NEVER && resets)
+            w->rank_sees = s->time + ((uint64_t)s->slow + 1 + control_random(s, 20)) * HP_MS;
+        else if (w->server_up && w->rank_up && w->rank_sees == HP_NEVER)
+            put(s, &w->down, -1, NULL, 0);
+        w->server_up = 0;
+        empty(&w->up);
+    }
+    hp_job_free(s->job);
+    open_job(s, control_random(s, UINT64_MAX));
+    s->server_dead = s->time + after;
+    s->deaths++;
 }
 
 void
@@ -326,6 +350,8 @@ dial(seat *e, uint64_t clock)
     control_sim *s = e->sim;
     e->hello = hp_membership_dial(&e->m, clock, &e->dial_until);
     e->dialling = 1;
+    int waits = e->m.state == HP_CLIENT_JOINING && (e->m.options.comes_back || !e->hello.comm);
+    e->refused = !waits ? clock + REFUSED_MS * HP_MS : HP_NEVER;
     e->dial_at = s->time + 2 * control_random(s, (uint64_t)s->slow + 1) * HP_MS;
 }
 
@@ -342,7 +368,7 @@ void
 seat_accept(seat *e)
 {
     control_sim *s = e->sim;
-    if (!e->open || e->dialling != 1 || e->dial_at > s->time || s->time < s->server_frozen)
+    if (!e->open || e->dialling != 1 || e->dial_at > s->time || s->time < s->server_frozen || s->time < s->server_dead)
         return;
     e->status = hp_admission_judge(s->job, &e->hello, 0, s->time);
     e->dialling = 2;
@@ -357,6 +383,7 @@ seat_accept(seat *e)
     w->rank_sees = w->server_sees = HP_NEVER;
     s->wires = e->wire = w;
     hp_job_enter(s->job, &w->conn, &e->hello);
+    w->conn.recalls = 1;
 }
 
 static void
@@ -370,6 +397,10 @@ end_dial(seat *e, uint64_t clock)
     if (e->dialling == 2 && e->dial_at <= e->sim->time) {
         result.fd = e->status ? -1 : 1;
         hp_err_set(&result.error, e->status ? HOOP_ERR_RENDEZVOUS : HOOP_SUCCESS, "the server refuses the rank");
+    } else if (clock >= e->refused && e->dialling == 1 && e->sim->time < e->sim->server_dead) {
+        let_go(e, 0);
+        hp_err_set(&result.error, HOOP_ERR_RENDEZVOUS, "the server no longer listens");
+        result.error.sys_errno = ECONNREFUSED;
     } else if (clock >= e->dial_until) {
         let_go(e, 0);
         hp_err_set(&result.error, HOOP_ERR_RENDEZVOUS, "the server does not answer");

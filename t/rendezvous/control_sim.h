@@ -43,8 +43,8 @@ typedef struct seat {
     uint64_t unseen; /* until then the server has not seen the last reset */
     int full;        /* a frame was dropped */
     wire *wire;
-    int dialling; /* 1: on its way to the server; 2: the answer is on its way back */
-    uint64_t dial_at, dial_until;
+    int dialling;                          /* 1: on its way to the server; 2: the answer is on its way back */
+    uint64_t dial_at, dial_until, refused; /* refused: when it gives up a server that is dead */
     hp_hello hello;
     hp_status status;
 } seat;
@@ -56,6 +56,8 @@ typedef struct control_sim {
     uint64_t time;          /* of the world */
     uint64_t server_clock;  /* stands while it is frozen */
     uint64_t server_frozen; /* until then */
+    uint64_t server_dead;   /* until then: it has died, and has lost all that it knew */
+    int deaths;             /* so many times */
     uint64_t ticked;
     wire *wires;
     int slow;                      /* the longest delay, ms */
@@ -73,7 +75,9 @@ void control_open(control_sim *s, uint64_t seed);
 void control_close(control_sim *s);
 uint64_t control_random(control_sim *s, uint64_t below);
 
-/* The server's turn, unless it is frozen. */
+/* The server dies, and is started again after so long. What it has sent arrives; each rank sees an end or a reset. */
+void control_kill(control_sim *s, uint64_t after);
+/* The server's turn, unless it is frozen, or dead. */
 void control_serve(control_sim *s, uint64_t tick);
 
 void seat_open(control_sim *s, seat *e, const hp_client_options *options, uint64_t clock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * storm: whole jobs in simulated time, whose control connections are reset, or closed by proxies, and whose processes are
- * frozen for up to a minute at any moment: a job in which nobody died ends with "over", and where a rank died, it is named,
+ * storm: whole jobs in simulated time, whose control connections are reset, or closed by proxies, whose processes are
+ * frozen for up to a minute at any moment, and whose server dies and comes back without a memory up to 20 s later: a job in which nobody died ends with "over", and where a rank died, it is named,
  * and no other. A seed that failed is run again, with the lines of the server, by HOOP_TEST_SEED=N; HOOP_TEST_STORMS=N adds
  * random ones.
  */
@@ -97,7 +97,7 @@ static void
 probe(storm *t)
 {
     const hp_member *who[RANKS];
-    if (t->s.time < t->s.server_frozen || t->s.time < t->probed + 20 * HP_MS)
+    if (t->s.time < t->s.server_frozen || t->s.time < t->s.server_dead || t->s.time < t->probed + 20 * HP_MS)
         return;
     t->probed = t->s.time;
     int n = hp_absence_list(t->s.job, who, RANKS);
@@ -113,7 +113,8 @@ probe(storm *t)
 static void
 check_calm(storm *t)
 {
-    int calm = t->died && !t->hidden && t->s.time >= t->s.server_frozen && t->s.time - t->last_trouble > 8 * HP_SEC;
+    int calm = t->died && !t->s.deaths && !t->hidden && t->s.time >= t->s.server_frozen &&
+               t->s.time - t->last_trouble > 8 * HP_SEC;
     for (int i = 0; i < t->n; i++)
         calm &= !t->actors[i].frozen;
     t->calm = calm ? t->calm + STEP_MS * HP_MS : 0;
@@ -124,6 +125,20 @@ check_calm(storm *t)
         if (!a->dead && waits && a->clock - a->since > CALM_MS * HP_MS)
             storm_complain(t, a, "it waits, and is not told of the death");
     }
+}
+
+/* The server dies up to three times, more often while a rank joins or waits for links. */
+static void
+kill_server(storm *t)
+{
+    if (t->s.time < t->kill_at || t->s.time < t->s.server_dead)
+        return;
+    uint64_t after = storm_roll(t, storm_roll(t, 2) ? 300 : 20000) * HP_MS;
+    if (t->s.log)
+        diag("%.3f the server dies, for %.3f s", (double)t->s.time / 1e9, (double)after / 1e9);
+    control_kill(&t->s, after);
+    t->kill_at = t->s.deaths < 3 ? t->s.time + after + storm_roll(t, 30000) * HP_MS : HP_NEVER;
+    t->last_trouble = t->s.time + after;
 }
 
 /* --- one job --- */
@@ -183,6 +198,7 @@ open_storm(storm *t, uint64_t seed, int log)
     t->violent = (int)storm_roll(t, 2);
     t->dies_at = t->s.time + (storm_roll(t, 2) ? storm_roll(t, 3000) : storm_roll(t, 60000)) * HP_MS;
     write_play(t);
+    t->kill_at = seed >> 32 == 1 ? t->s.time + storm_roll(t, storm_roll(t, 2) ? 2000 : 40000) * HP_MS : HP_NEVER;
     for (int i = 0; i < t->n; i++) {
         t->actors[i] = (actor){.rank = i, .clock = t->s.time + storm_roll(t, 1000) * HP_SEC};
         actor_join(t, &t->actors[i]);
@@ -203,6 +219,7 @@ step(storm *t)
 {
     t->s.time += STEP_MS * HP_MS;
     trouble(t);
+    kill_server(t);
     control_serve(&t->s, STEP_MS * HP_MS);
     for (int i = 0; i < t->n; i++) {
         seat_accept(&t->actors[i].world);
@@ -219,7 +236,7 @@ static void
 check_end(storm *t)
 {
     int excused = 0;
-    t->s.server_frozen = 0;
+    t->s.server_frozen = t->s.server_dead = 0;
     for (int i = 0; i < 8000 && !hp_job_idle(t->s.job); i++) {
         t->s.time += 5 * STEP_MS * HP_MS;
         control_serve(&t->s, 5 * STEP_MS * HP_MS);
@@ -232,7 +249,7 @@ check_end(storm *t)
         storm_complain(t, NULL, "an end broke the protocol");
     if (!t->died && !excused && t->s.failures)
         storm_complain(t, NULL, t->s.line[(t->s.lines - 1) % CONTROL_LINES]);
-    if (!t->died && !excused && t->s.over != t->rings_n)
+    if (!t->died && !excused && !t->s.deaths && t->s.over != t->rings_n) /* one that is dead sees no end */
         storm_complain(t, NULL, "not all rings are over");
 }
 
@@ -260,8 +277,10 @@ run_storm(uint64_t seed, int log, unsigned long long *steps)
 int
 main(void)
 {
-    enum { FIXED = 150 };
-    static const uint64_t special[] = {UINT64_C(13616430187209624341)}; /* a server is silent for long */
+    enum { FIXED = 150, DEADLY = 100 };
+    /* rare ones: a server that is silent for long, and one that a rank does not come back to in time */
+    static const uint64_t special[] = {UINT64_C(13616430187209624341), UINT64_C(14490160495645149556)};
+    const uint64_t deadly = UINT64_C(1) << 32; /* storms of such seeds have a server that dies */
     const char *given = getenv("HOOP_TEST_SEED"), *storms = getenv("HOOP_TEST_STORMS");
     int more = storms ? atoi(storms) : 0, good = 0;
     unsigned long long steps = 0;
@@ -272,11 +291,15 @@ main(void)
     for (uint64_t seed = 1; seed <= FIXED; seed++)
         good += run_storm(seed, 0, &steps);
     is_int(FIXED, good, "storms: the guilty one is named, or all leave");
+    good = 0;
+    for (uint64_t seed = deadly; seed < deadly + DEADLY; seed++)
+        good += run_storm(seed, 0, &steps);
+    is_int(DEADLY, good, "the same where the server dies, and comes back");
     for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++)
         ok(run_storm(special[i], 0, &steps), "and one of a kind that is rare");
     good = 0;
     for (int i = 0; i < more; i++)
-        good += run_storm(tap_random(), 0, &steps);
+        good += run_storm(i & 1 ? deadly | (tap_random() & UINT32_MAX) : tap_random(), 0, &steps);
     is_int(more, good, "%d random ones as well", more);
     diag("%llu steps", steps);
     return tap_failures() != 0;

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A server that has died, and is told of its rings: by more than half of a ring's ranks, by ranks that split it, and by
+ * those that have been left behind; and what it says when too few come. Without sockets and without a clock.
+ */
+#include "t/rendezvous/sim.h"
+
+#include "base/clock.h"
+#include "rendezvous/recall.h"
+#include "t/tap/tap.h"
+
+#include <string.h>
+
+enum { N = 4 };
+
+static sim s;
+
+/* The conns' rings stay, as what their ranks know. */
+static void
+die(void)
+{
+    uint8_t job_id[HP_JOB_ID_BYTES];
+    memcpy(job_id, s.job->job_id, sizeof(job_id));
+    for (int g = 0; g < SIM_MAX; g++)
+        s.conns[g].present = 0;
+    hp_job_free(s.job);
+    s.job = hp_job_new(&s.events, job_id, NULL, 77);
+    if (!s.job)
+        bail("no job");
+}
+
+static void
+enter(int g, const hp_join *join)
+{
+    uint8_t bytes[HP_CONTROL_MAX];
+    hp_hello hello = {.comm = join->ring ? join->ring : join->parent,
+                      .my_rank = (uint32_t)(join->ring ? join->member.rank : join->parent_rank),
+                      .world = (uint32_t)(join->ring ? join->size : join->parent_size)};
+    memset(&s.conns[g], 0, sizeof(s.conns[g]));
+    s.conns[g].present = 1;
+    hp_job_enter(s.job, &s.conns[g].conn, &hello);
+    s.conns[g].conn.recalls = 1;
+    sim_say(&s, g, join->shrink ? HP_SHRINK : HP_JOIN, bytes, hp_join_put(bytes, join));
+}
+
+/* Conn g comes as the member that conn `was` was. */
+static void
+come(int g, int was)
+{
+    const hp_ring *ring = &s.conns[was].ring;
+    enter(g, &(hp_join){.member = ring->members[s.conns[was].rank],
+                        .size = ring->size,
+                        .ring = ring->comm,
+                        .epoch = ring->epoch,
+                        .digest = hp_ring_digest(ring),
+                        .parent_rank = -1,
+                        .agree = "slice=1\n",
+                        .agree_n = 8});
+}
+
+/* It tells of that ring. */
+static int
+tell(int g, int was, uint64_t lineage, int with_roster)
+{
+    const hp_ring *ring = &s.conns[was].ring;
+    const hp_statement statement = {
+        .origin = {.lineage = lineage}, .epoch = ring->epoch, .standing = HP_STANDS_RUNNING};
+    uint8_t bytes[HP_CONTROL_MAX];
+    hp_statement_put(bytes, &statement);
+    int result = sim_say(&s, g, HP_RECALL, bytes, HP_RECALL_BYTES);
+    for (int next = 0; with_roster && result == 0 && next < ring->size;) {
+        size_t n = hp_part_put(bytes, ring, s.conns[was].rank, next, &next);
+        result = sim_say(&s, g, HP_ROSTER, bytes, n);
+    }
+    return result;
+}
+
+static void
+come_and_tell(int g, int was, uint64_t lineage, int with_roster)
+{
+    come(g, was);
+    tell(g, was, lineage, with_roster);
+}
+
+static void
+majority(void)
+{
+    sim_open(&s);
+    sim_world(&s, N, 1);
+    uint64_t comm = s.conns[0].ring.comm;
+    die();
+    come_and_tell(10, 0, comm, 1);
+    come_and_tell(11, 1, comm, 0);
+    ok(!s.conns[10].go && !s.job->rosters, "half of the ranks are too few");
+    come(12, 2);
+    ok(!s.conns[10].go, "one that has told nothing does not count");
+    tell(12, 2, comm, 0);
+    ok(s.conns[10].go == 1 && s.conns[11].go == 1 && s.conns[12].go == 1, "three of four are enough");
+    is_string("job 4f21c0de: known again, by its ranks: the server was started again", s.line, "the log says so");
+    come(13, 3);
+    is_int(1, s.conns[13].go, "the last one is a member as any other");
+    for (int g = 10; g < 10 + N; g++)
+        sim_count(&s, g, HP_LEAVE, 7);
+    is_string("job 4f21c0de: over: all 4 ranks left after 7 operations", s.line, "and the job ends as any other");
+    sim_close(&s);
+}
+
+static void
+split(void)
+{
+    sim_open(&s);
+    sim_world(&s, N, 1);
+    uint64_t comm = s.conns[0].ring.comm;
+    hp_join joins[N];
+    for (int i = 0; i < N; i++) {
+        joins[i] = sim_derived_of(&s, i);
+        joins[i].split = 99;
+    }
+    die();
+    for (int i = 0; i < N; i++) {
+        enter(10 + i, &joins[i]);
+        if (i < 3)
+            tell(10 + i, i, comm, i == 0);
+    }
+    ok(sim_has_ring(&s, 10, 0, N, 0) && sim_has_ring(&s, 13, 3, N, 0), "a split of any number makes its parent known");
+    sim_close(&s);
+}
+
+static void
+too_few(void)
+{
+    sim_open(&s);
+    sim_world(&s, N, 1);
+    hp_join join = sim_derived_of(&s, 1);
+    join.split = 1;
+    uint64_t comm = s.conns[0].ring.comm;
+    die();
+    enter(11, &join);
+    tell(11, 1, comm, 1);
+    sim_pass(&s, 4000);
+    is_int(0, s.conns[11].causes, "a split waits");
+    sim_pass(&s, 1500);
+    is_string("the rendezvous server was started again, and of the 4 ranks of the communicator that rank 1 splits, "
+              "ranks 0 and "
+              "2-3 have not come back to it; it needs more than half of them",
+              s.conns[11].cause.text, "as long as it has said");
+    sim_close(&s);
+}
+
+static void
+epochs(int early)
+{
+    sim_open(&s);
+    sim_world(&s, N, 1);
+    uint64_t comm = s.conns[0].ring.comm;
+    sim_lose(&s, 2);
+    for (int i = 0; i < N; i++) {
+        hp_join join = sim_derived_of(&s, i);
+        join.shrink = 1;
+        if (i != 2)
+            sim_join(&s, 20 + i, &join);
+    }
+    for (int i = 0; i < N; i++)
+        if (i != 2)
+            sim_say(&s, 20 + i, HP_READY, NULL, 0);
+    if (!s.conns[20].go)
+        bail("no second ring");
+    die();
+    if (early)
+        come_and_tell(12, 2, comm, 1);
+    come_and_tell(30, 20, comm, 1);
+    come_and_tell(31, 21, comm, 0);
+    is_int(1, s.conns[30].go, "two of three make the second ring known");
+    if (!early)
+        come_and_tell(12, 2, comm, 1);
+    is_int(HOOP_ERR_STALE_EPOCH, s.conns[12].cause.code, "the one left behind is told of it, if it comes %s",
+           early ? "first" : "last");
+    ok(strstr(s.conns[12].cause.text, "as epoch 1") != NULL, "%s", s.conns[12].cause.text);
+    sim_close(&s);
+}
+
+static void
+lies(void)
+{
+    sim_open(&s);
+    sim_world(&s, N, 1);
+    uint64_t comm = s.conns[0].ring.comm;
+    die();
+    come(10, 0);
+    ok(tell(10, 0, 0, 0) < 0, "a statement without a ring breaks the protocol");
+    sim_lose(&s, 10);
+    come(11, 1);
+    s.conns[1].ring.members[3].pid++;
+    ok(tell(11, 1, comm, 1) < 0, "so does a roster that does not have the digest");
+    sim_lose(&s, 11);
+    come(12, 2);
+    ok(tell(12, 2, comm, 1) == 0, "the next one is asked for it");
+    sim_close(&s);
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(60);
+    majority();
+    split();
+    too_few();
+    epochs(0);
+    epochs(1);
+    lies();
+    return tap_failures() != 0;
+}

@@ -178,7 +178,7 @@ test_long(void)
     for (int i = 0; i < 3; i++) {
         w[i] = (hp_witness){.in_op = 1, .report = {.sequence = UINT64_C(1) << 62}};
         w[i].report.call =
-            (hp_call){HP_ALLREDUCE, HOOP_BFLOAT16, HOOP_SUM, 1, i == 1 ? 0x1234567 : 0x7654321, UINT64_MAX, name, 1};
+            (hp_call){HP_ALLREDUCE, HOOP_BFLOAT16, HOOP_SUM, 1, i == 1 ? 0x1234567 : 0x7654321, UINT64_MAX, name, 1, 0};
         members[i].rank = i;
         memset(members[i].host, 'h', HP_HOST_TEXT - 1);
     }

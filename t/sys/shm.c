@@ -182,6 +182,7 @@ main(void)
     tap_limit(400);
     tap_seed();
     setenv("HOOP_OP_TIMEOUT_MS", "40000", 1);
+    unsetenv("HOOP_SHM"); /* as make check-tcp sets it */
     party_open(&p);
     who_shares();
     for (int round = 0; round < 3; round++)

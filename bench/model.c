@@ -58,7 +58,7 @@ typedef struct model {
     int *order;
     belt *belts; /* rank * channels + channel */
     machine *machines;
-    hp_hosts hosts;
+    hp_host_map hosts;
     agenda agenda;
     double now, end;
     uint64_t belts_left;
@@ -476,7 +476,7 @@ map_hosts(model *m, hp_plan_options *options)
     for (size_t r = 0; r < n && host && m->hosts.first; r++)
         host[r] = (uint64_t)host_of(m, (int)r);
     if (host && m->hosts.first)
-        hp_hosts_fill(&m->hosts, host, m->o->ranks);
+        hp_host_map_fill(&m->hosts, host, m->o->ranks);
     free(host);
     options->hosts = &m->hosts;
     return m->hosts.count > 0;

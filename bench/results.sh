@@ -6,7 +6,7 @@
 machine()
 {
     echo "$(date -u +%F), $(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), kernel $(uname -r)," \
-        "congestion control ${congestion:-$(cat /proc/sys/net/ipv4/tcp_congestion_control)}${network:+, $map namespaces x ranks at $rate}"
+        "congestion control ${congestion:-$(cat /proc/sys/net/ipv4/tcp_congestion_control)}${network:+, namespaces x ranks: $map, at $rate}"
 }
 
 # Keeps the results among the lines that a peer prints, and shows each on the screen.

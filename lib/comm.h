@@ -288,7 +288,7 @@ struct hoop_comm {
     int colocated; /* ranks of the job that may run on the same processors as this one, also those that a split left out */
     int *order;    /* position -> rank */
     int *position_of; /* rank -> position */
-    hp_hosts hosts;
+    hp_host_map hosts;
     uint64_t id;
     uint32_t epoch;
     uint64_t least, most;             /* of the ring that was shrunk to this one: hp_ring */

@@ -72,7 +72,7 @@ map_hosts(hoop_comm *comm, hoop_error *error)
     }
     for (int position = 0; position < comm->size; position++)
         host[position] = comm->ring->members[comm->order[position]].host_id;
-    hp_hosts_fill(&comm->hosts, host, comm->size);
+    hp_host_map_fill(&comm->hosts, host, comm->size);
     free(host);
     return HOOP_SUCCESS;
 }
@@ -231,8 +231,6 @@ find_failure(const hoop_comm *comm, hp_client_state reached, uint64_t now, hoop_
         *error = comm->fault.suspicion;
         return error->code;
     }
-    if (reached == HP_CLIENT_GONE)
-        return hp_err_set(error, HOOP_ERR_RENDEZVOUS, "the rendezvous server went away during bring-up");
     if (hp_client_awaits(comm->client, &dial))
         return HOOP_SUCCESS; /* a rank that is not known to the server could not tell the others why it fails */
     return hp_listener_rival(&comm->entry, hp_config_text(&comm->config, HP_SET_job), error);
@@ -257,8 +255,8 @@ run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
             *error = comm->fault.error;
             return error->code;
         }
-        if (!links && state == HP_CLIENT_GO && reached == HP_CLIENT_GO)
-            return HOOP_SUCCESS;
+        if (!links && state == HP_CLIENT_GO && (reached == HP_CLIENT_GO || reached == HP_CLIENT_GONE))
+            return HOOP_SUCCESS; /* a server that has ended since then is the first operation's business, too */
         hoop_result failure = find_failure(comm, reached, now, error);
         if (failure != HOOP_SUCCESS)
             return failure;

@@ -193,7 +193,7 @@ receive(const hp_plan *plan, hp_seat me, int phase, int d, uint64_t block, hp_st
 hp_step
 hp_levels_step(const hp_plan *plan, int position, uint64_t i)
 {
-    hp_seat me = hp_hosts_seat(plan->hosts, position);
+    hp_seat me = hp_host_map_seat(plan->hosts, position);
     uint32_t j = (uint32_t)(i % plan->slices), number = 0;
     int phase = GIVE, most = plan->hosts->most - 1;
     for (; j >= (uint32_t)most; number++) {

@@ -175,7 +175,7 @@ fits_halves(const hp_call *call, int size, const hp_plan_options *options)
 static void
 shape_levels(hp_plan *plan, const hp_call *call, const hp_plan_options *options)
 {
-    const hp_hosts *hosts = options->hosts;
+    const hp_host_map *hosts = options->hosts;
     uint64_t elem = hp_dtype_size((hoop_dtype)call->dtype), bytes = call->count * elem;
     uint64_t parts = (uint64_t)hosts->least * (uint64_t)hosts->count;
     int few = bytes <= options->one_bytes || call->count < parts * (CACHE_LINE / elem);
@@ -189,7 +189,7 @@ shape_levels(hp_plan *plan, const hp_call *call, const hp_plan_options *options)
 static uint64_t
 rooms_of_levels(const hp_plan *plan)
 {
-    const hp_hosts *hosts = plan->hosts;
+    const hp_host_map *hosts = plan->hosts;
     return (uint64_t)(hosts->most + 1 + (plan->split ? 1 : hosts->count) + 2 * plan->owners);
 }
 
@@ -209,7 +209,7 @@ static int
 fits_levels(const hp_call *call, int size, const hp_plan_options *options)
 {
     hp_plan plan = {0};
-    const hp_hosts *hosts = options->hosts;
+    const hp_host_map *hosts = options->hosts;
     if ((call->kind != HP_ALLREDUCE && call->kind != HP_BARRIER) || options->levels == 0 || !hosts ||
         hosts->count < 2 || hosts->most < 2 || call->ordered || is_narrow(call, size, options))
         return 0;

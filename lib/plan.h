@@ -8,7 +8,7 @@
 #define HP_PLAN_H
 
 #include "lib/blocks.h"
-#include "lib/hosts.h"
+#include "lib/host_map.h"
 
 /* Which row table an operation follows; schedule.c's head has the tables. */
 typedef enum hp_algorithm {
@@ -35,12 +35,12 @@ typedef struct hp_plan_options {
     uint32_t stage_bytes;  /* gather buffer: spread applies while size * bytes fits, doubling while log2 size + 1 do */
     uint32_t spread_bytes; /* and while what each rank receives, size - 1 or log2 size vectors, is no more; 0: never */
     uint32_t halves_bytes; /* largest vector for the halves */
-    const hp_hosts *hosts; /* NULL, or a map that is not known: no levels */
-    int levels;            /* 1: wherever they can be; 0: never */
-    uint32_t one_bytes;    /* levels: up to here one rank of each host meets the others, */
-    uint32_t whole_bytes;  /* while a host receives no more, hosts exchange whole sums, in one hop; */
-    uint32_t block_bytes;  /* of a block at least, where there are several */
-    uint32_t exchange_bytes; /* ... and for an exchange whose connection is to be repaired; 0: any */
+    const hp_host_map *hosts; /* NULL, or a map that is not known: no levels */
+    int levels;               /* 1: wherever they can be; 0: never */
+    uint32_t one_bytes;       /* levels: up to here one rank of each host meets the others, */
+    uint32_t whole_bytes;     /* while a host receives no more, hosts exchange whole sums, in one hop; */
+    uint32_t block_bytes;     /* of a block at least, where there are several */
+    uint32_t exchange_bytes;  /* ... and for an exchange whose connection is to be repaired; 0: any */
 } hp_plan_options;
 
 /* One channel's part of one operation. */
@@ -63,17 +63,17 @@ typedef struct hp_plan {
     uint64_t sums;   /* in rank order: where sums lie in the stage until they are whole, in the type they are made in */
     uint32_t window; /* steps in progress at once; 0: as many as the channel has slots */
     int exchanges;   /* doubling, levels: partners share a connection; no rank of a doubling announces itself */
-    const hp_hosts *hosts; /* levels: who is where */
-    int owners;            /* levels: ranks of a host that own a part each, the first ones */
-    int split;             /* levels: hosts share the sums of a part, and hand each other their shares */
-    uint64_t share;        /* levels: room of a host's share of a part in the stage; `part` is that of a part */
-    uint64_t area;         /* levels: elements of the stage that a block takes; three blocks are there at once */
-    uint64_t loops;        /* turns of the ring */
-    uint32_t rows;         /* rows of one loop */
-    uint32_t slices;       /* S: slices of a chunk */
-    int ordered;           /* the ranks' elements are combined in rank order */
-    int normalize;         /* a ring of one reduces bools: it makes 0 or 1 of each */
-    uint64_t steps;        /* loops * rows * slices; equal on all ranks */
+    const hp_host_map *hosts; /* levels: who is where */
+    int owners;               /* levels: ranks of a host that own a part each, the first ones */
+    int split;                /* levels: hosts share the sums of a part, and hand each other their shares */
+    uint64_t share;           /* levels: room of a host's share of a part in the stage; `part` is that of a part */
+    uint64_t area;            /* levels: elements of the stage that a block takes; three blocks are there at once */
+    uint64_t loops;           /* turns of the ring */
+    uint32_t rows;            /* rows of one loop */
+    uint32_t slices;          /* S: slices of a chunk */
+    int ordered;              /* the ranks' elements are combined in rank order */
+    int normalize;            /* a ring of one reduces bools: it makes 0 or 1 of each */
+    uint64_t steps;           /* loops * rows * slices; equal on all ranks */
 } hp_plan;
 
 /* Channels the operation uses: 1 for small ones. */

@@ -179,7 +179,7 @@ vector(hp_channel *channel, hp_slot *slot, const hp_fold *f, int q, uint64_t at,
 static uint32_t
 ranks_in(const hp_plan *plan, const hp_fold *f, int q)
 {
-    const hp_hosts *hosts = plan->hosts;
+    const hp_host_map *hosts = plan->hosts;
     return f->members && f->divide ? (uint32_t)(hosts->first[q + 1] - hosts->first[q]) : 1;
 }
 

@@ -209,7 +209,7 @@ if can_enter_namespaces; then
     start "$compare" -n -w 200mbit -s 4k -r 1 -o net ./quick >out 2>err </dev/null
     wait "$started"
     is 0 $? 'four namespaces' || diag "$(cat err)"
-    like 'four namespaces at 200mbit$' "$(head -n 1 net/table.md)" '... are said to be'
+    like 'namespaces x ranks: 4x1, at 200mbit$' "$(head -n 1 net/table.md)" '... are said to be'
     is '0.00307 12.3 %' "$(cells net '4 KiB' quick '8 9')" \
         '... with the share of the line'
     is '' "$(ip netns | grep "^hc$started-")" '... and go away'

@@ -12,7 +12,7 @@ is 0 $? 'two types with the plain loops' || diag "$(cat err)"
 is '### plain loops, GB/s of one operand' "$(grep '^###' out)" 'one table'
 is '| type | operation | 16 KiB | 64 KiB | 256 KiB | 1024 KiB | 4096 KiB | 16384 KiB | to memcpy, 256 KiB |' "$(grep '^| type' out)" \
     'its head'
-is 17 "$(grep -c '^|' out)" 'head, memcpy and seven operations of each type'
+is 21 "$(grep -c '^|' out)" 'head, memcpy, seven operations of each type, and four ways to travel'
 is 11 "$(awk -F '|' '/^\|/ { print NF }' out | sort -u)" '... all of one width'
 is 'any,memcpy float16,sum float16,prod float16,max float16,min float16,avg/2 float16,avg/3 float16,sum, two' \
     "$(echo $(awk -F ' *[|] *' '/^\|/ && ++n > 2 { print $2 "," $3 }' out | head -n 8))" '... in their order'

@@ -74,7 +74,7 @@ types=$(sed -n '/ dtype_names\[/,/};/p' "$abs_top_srcdir/base/dtype.c" | grep -o
         esac
     done
 } | tr ' ' '\n' | sort >"$tmp/wanted"
-is 66 "$(grep -c . "$tmp/wanted")" 'fifteen types, four operations, four types with a mean, bits of four sizes'
+is 67 "$(grep -c . "$tmp/wanted")" 'fifteen types, four operations, four types with a mean, bits of four sizes, blocks'
 
 # names CHIP: of the kernels in its code.
 names() { readelf -SW "$tmp/$1.elf" 2>/dev/null | grep -o '\.text\.hp_[a-z0-9_]*' | sed 's/^\.text\.//' | sort -u; }

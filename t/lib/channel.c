@@ -41,15 +41,15 @@ call_of(int kind, int size, uint64_t count)
 }
 
 /* Hosts of one rank to as many as there are, one after the other. */
-static const hp_hosts *
+static const hp_host_map *
 some_hosts(int size)
 {
     static int first[SIM_RANKS_MAX + 1];
-    static hp_hosts hosts = {.first = first};
+    static hp_host_map hosts = {.first = first};
     uint64_t host[SIM_RANKS_MAX], even = tap_pick(2) ? 1 + tap_pick((uint64_t)size) : 0;
     for (int r = 0; r < size; r++)
         host[r] = r == 0 ? 1 : even ? 1 + (uint64_t)r / even : host[r - 1] + (tap_pick(3) == 0);
-    hp_hosts_fill(&hosts, host, size);
+    hp_host_map_fill(&hosts, host, size);
     return &hosts;
 }
 

@@ -124,28 +124,28 @@ test_algorithms(void)
 }
 
 /* hosts x ranks each, with one more rank on the last host. */
-static const hp_hosts *
+static const hp_host_map *
 map_of(int hosts, int ranks, int more)
 {
     static int first[100];
-    static hp_hosts map = {.first = first};
+    static hp_host_map map = {.first = first};
     uint64_t host[99];
     int size = hosts * ranks + more;
     for (int p = 0; p < size; p++)
         host[p] = (uint64_t)(p / ranks < hosts ? p / ranks : hosts - 1) + 7;
-    hp_hosts_fill(&map, host, size);
+    hp_host_map_fill(&map, host, size);
     return &map;
 }
 
 static void
 test_hosts(void)
 {
-    const hp_hosts *map = map_of(3, 2, 1);
-    hp_seat seat = hp_hosts_seat(map, 6);
+    const hp_host_map *map = map_of(3, 2, 1);
+    hp_seat seat = hp_host_map_seat(map, 6);
     ok(map->count == 3 && map->least == 2 && map->most == 3, "three hosts: %d, of %d to %d ranks", map->count,
        map->least, map->most);
     ok(seat.host == 2 && seat.local == 2 && seat.ranks == 3, "position 6 is the last one of the last host");
-    seat = hp_hosts_seat(map, 2);
+    seat = hp_host_map_seat(map, 2);
     ok(seat.host == 1 && seat.local == 0 && seat.ranks == 2, "position 2 is the first one of the second host");
 }
 

@@ -35,15 +35,15 @@ has_root(int kind)
 }
 
 /* Even or not. */
-static const hp_hosts *
+static const hp_host_map *
 some_hosts(int size)
 {
     static int first[SIZE_MAX_HERE + 1];
-    static hp_hosts hosts = {.first = first};
+    static hp_host_map hosts = {.first = first};
     uint64_t host[SIZE_MAX_HERE], even = tap_pick(2) ? 1 + tap_pick((uint64_t)size) : 0, most = 1 + tap_pick(8);
     for (int r = 0; r < size; r++)
         host[r] = r == 0 ? 1 : even ? 1 + (uint64_t)r / even : host[r - 1] + (tap_pick(most) == 0);
-    hp_hosts_fill(&hosts, host, size);
+    hp_host_map_fill(&hosts, host, size);
     return &hosts;
 }
 

@@ -49,7 +49,7 @@ enum { SIM_RANKS_MAX = 64, SIM_OPS_MAX = 8 };
 typedef struct sim_ring {
     int size;
     uint32_t window, slices, slice_bytes, stage_bytes, spread_bytes, halves_bytes;
-    const hp_hosts *hosts; /* NULL: no levels; else levels wherever they can be, with these limits */
+    const hp_host_map *hosts; /* NULL: no levels; else levels wherever they can be, with these limits */
     uint32_t one_bytes, whole_bytes, block_bytes;
     int stripes;
     sim_device_options device;

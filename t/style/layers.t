@@ -122,15 +122,15 @@ downward lib create hoop bootstrap wait calls serve group leave entry join progr
     standby round links overdue fault cut_off reports stats message_waits messages message_works devices works account \
     request registry baton comm exchange ways pmi server_search bounded_wait environment launcher config config.def \
     secret_file listener server_thread peer_heartbeat \
-    channel slot work pair matching place schedule levels plan hosts step blocks
+    channel slot work pair matching place schedule levels plan host_map step blocks
 downward launch agent ranks run silence recorders host places job_server rank_exit agent_conn mapping options rank_env \
     allocation hostfile output screen streams lease agent_msg spawn options.def xalloc
 downward top servers
 downward perf data memory report options collectives
 
 # Pure: no sockets, no threads, no clock.
-pure='hoop\.h|base/[a-z_]+\.h|gpu/gpu\.h|lib/(place|schedule|levels|step|plan|hosts|blocks)\.h'
-allowed 'blocks, hosts, plan, levels, schedule and place are pure' "$pure" lib/blocks.[ch] lib/hosts.[ch] lib/plan.[ch] \
+pure='hoop\.h|base/[a-z_]+\.h|gpu/gpu\.h|lib/(place|schedule|levels|step|plan|host_map|blocks)\.h'
+allowed 'blocks, host_map, plan, levels, schedule and place are pure' "$pure" lib/blocks.[ch] lib/host_map.[ch] lib/plan.[ch] \
     lib/step.h lib/levels.[ch] lib/schedule.[ch] lib/place.[ch]
 allowed 'the belt sees the pure files, works, links and queues' \
     "$pure|net/(link|frame|loop)\.h|lib/(channel|slot|work)\.h" \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* hosts: see hosts.h. */
-#include "lib/hosts.h"
+/* host_map: see host_map.h. */
+#include "lib/host_map.h"
 
 void
-hp_hosts_fill(hp_hosts *hosts, const uint64_t *host, int size)
+hp_host_map_fill(hp_host_map *hosts, const uint64_t *host, int size)
 {
     hosts->count = 0;
     for (int position = 0; position < size; position++)
@@ -19,7 +19,7 @@ hp_hosts_fill(hp_hosts *hosts, const uint64_t *host, int size)
 }
 
 hp_seat
-hp_hosts_seat(const hp_hosts *hosts, int position)
+hp_host_map_seat(const hp_host_map *hosts, int position)
 {
     int host = 0, end = hosts->count;
     while (end - host > 1) {

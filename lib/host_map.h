@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hosts: which positions of a ring are on which host. Ranks of one host are neighbours on the ring, so a host is a
+ * host_map: which positions of a ring are on which host. Ranks of one host are neighbours on the ring, so a host is a
  * stretch of positions. Every rank has the same map, from the server's roster. Pure.
  */
-#ifndef HP_HOSTS_H
-#define HP_HOSTS_H
+#ifndef HP_HOST_MAP_H
+#define HP_HOST_MAP_H
 
 #include <stdint.h>
 
-typedef struct hp_hosts {
+typedef struct hp_host_map {
     int count;       /* hosts; 0: the map is not known */
     int least, most; /* ranks of the smallest host, and of the largest */
     int *first;      /* position at which a host begins; first[count] is the size of the ring */
-} hp_hosts;
+} hp_host_map;
 
 /* Where a position is. */
 typedef struct hp_seat {
@@ -21,8 +21,8 @@ typedef struct hp_seat {
 } hp_seat;
 
 /* host[position], equal on one host, for `size` positions. hosts->first has room for size + 1 numbers. */
-void hp_hosts_fill(hp_hosts *hosts, const uint64_t *host, int size);
+void hp_host_map_fill(hp_host_map *hosts, const uint64_t *host, int size);
 
-hp_seat hp_hosts_seat(const hp_hosts *hosts, int position);
+hp_seat hp_host_map_seat(const hp_host_map *hosts, int position);
 
 #endif

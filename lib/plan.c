@@ -337,6 +337,7 @@ cut_allpairs(hp_plan *plan, const hp_plan_options *options)
     uint64_t wanted = ceil_div(plan->count, parts * BLOCKS), least = hp_plan_wire_fits(plan, BLOCK_PART);
     uint64_t slice = hp_plan_wire_fits(plan, options->slice_bytes), whole = scaled ? CACHE_LINE * line : line;
     wanted = wanted > least ? wanted : least;
+    slice = scaled && slice < line ? line : slice; /* a block at least */
     wanted = wanted < slice ? wanted : slice;
     if (most > wanted)
         most = wanted;

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { ELEM = 4, DISTANCES = 40 /* different distances of one plan: halves have most, two for each doubling */ };
+enum { ELEM = 4, DISTANCES = 64 /* different distances of one plan: halves have most, two for each doubling */ };
 
 typedef struct slot {
     hp_step step;
@@ -224,7 +224,8 @@ static void
 send_next(model *m, int rank)
 {
     int ranks = m->o->host_ranks > 1 ? m->o->host_ranks : 1;
-    send_over(m, rank / ranks * ranks, ranks, 0);
+    int first = rank / ranks * ranks, left = m->o->ranks - first;
+    send_over(m, first, ranks < left ? ranks : left, 0);
     if (ranks > 1)
         send_over(m, rank, 1, 1);
 }

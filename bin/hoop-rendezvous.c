@@ -30,37 +30,39 @@ enum { EXIT_USAGE = 2 };
 typedef struct settings {
     const char *host, *interface, *secret_file, *new_secret, *job, *job_secret;
     int port; /* -1: not given */
-    int mode;
+    int mode, comes_back;
 } settings;
 
 static hp_loop *loop;
 static volatile sig_atomic_t stop;
 static hp_line_writer standard_output = {.fd = STDOUT_FILENO}, standard_error = {.fd = STDERR_FILENO};
 
-static const char help[] = "Usage: hoop-rendezvous [options]\n"
-                           "Rendezvous server for the ranks of hoop jobs. hooprun has its own; this program is for\n"
-                           "ranks started by hand or by another launcher. It serves several jobs at once.\n"
-                           "  --port N            port to listen on, 0: any free port (default: the first free\n"
-                           "                      port of HOOP_PORT_RANGE, or any); the port is printed\n"
-                           "  --host ADDR         address to listen on (default 127.0.0.1: this machine only)\n"
-                           "  --interface NAMES   listen on the address of an interface instead, for instance\n"
-                           "                      eth0, =eth0, ^docker or 10.0.0.0/8 (as HOOP_SOCKET_IFNAME)\n"
-                           "  --secret-file FILE  the secret that every rank must know (default: that of\n"
-                           "                      HOOP_SECRET_FD or HOOP_SECRET_FILE)\n"
-                           "  --new-secret [FILE] write a new secret to a new file (~/.config/hoop/secret), and exit\n"
-                           "  --job NAME          serve only the job with this name (HOOP_JOB)\n"
-                           "  --job-secret FILE   write the key of the job that --job names to a new file, and exit;\n"
-                           "                      ranks that have this key cannot enter another job\n"
-                           "  --security MODE     auth (default), or none: no secret, 127.0.0.1 only\n"
-                           "  --help, --version\n"
-                           "\n"
-                           "Example, a ring of two programs started by hand:\n"
-                           "  hoop-rendezvous --new-secret ring.secret\n"
-                           "  hoop-rendezvous --port 5801 --secret-file ring.secret &\n"
-                           "  export HOOP_RENDEZVOUS=127.0.0.1:5801 HOOP_SECRET_FILE=$PWD/ring.secret HOOP_SIZE=2\n"
-                           "  HOOP_RANK=0 ./program & HOOP_RANK=1 ./program\n"
-                           "\n"
-                           "Exit status: 0 after SIGINT or SIGTERM; 2 if it cannot start, with the reason.\n";
+static const char help[] =
+    "Usage: hoop-rendezvous [options]\n"
+    "Rendezvous server for the ranks of hoop jobs. hooprun has its own; this program is for\n"
+    "ranks started by hand or by another launcher. It serves several jobs at once.\n"
+    "  --port N            port to listen on, 0: any free port (default: the first free\n"
+    "                      port of HOOP_PORT_RANGE, or any); the port is printed\n"
+    "  --host ADDR         address to listen on (default 127.0.0.1: this machine only)\n"
+    "  --interface NAMES   listen on the address of an interface instead, for instance\n"
+    "                      eth0, =eth0, ^docker or 10.0.0.0/8 (as HOOP_SOCKET_IFNAME)\n"
+    "  --secret-file FILE  the secret that every rank must know (default: that of\n"
+    "                      HOOP_SECRET_FD or HOOP_SECRET_FILE)\n"
+    "  --new-secret [FILE] write a new secret to a new file (~/.config/hoop/secret), and exit\n"
+    "  --job NAME          serve only the job with this name (HOOP_JOB)\n"
+    "  --job-secret FILE   write the key of the job that --job names to a new file, and exit;\n"
+    "                      ranks that have this key cannot enter another job\n"
+    "  --security MODE     auth (default), or none: no secret, 127.0.0.1 only\n"
+    "  --comes-back        if it dies, it will be started again on its port: ranks wait for that\n"
+    "  --help, --version\n"
+    "\n"
+    "Example, a ring of two programs started by hand:\n"
+    "  hoop-rendezvous --new-secret ring.secret\n"
+    "  hoop-rendezvous --port 5801 --secret-file ring.secret &\n"
+    "  export HOOP_RENDEZVOUS=127.0.0.1:5801 HOOP_SECRET_FILE=$PWD/ring.secret HOOP_SIZE=2\n"
+    "  HOOP_RANK=0 ./program & HOOP_RANK=1 ./program\n"
+    "\n"
+    "Exit status: 0 after SIGINT or SIGTERM; 2 if it cannot start, with the reason.\n";
 
 static void
 on_signal(int number)
@@ -172,7 +174,7 @@ serve(const settings *s, hp_secret *secret)
     char listening[HP_ADDR_TEXT], range[HP_VALUE_TEXT] = "";
     hoop_error error;
     hp_server_options options = {
-        .mode = s->mode, .log = say, .warn = warn, .secret = secret, .asked = 1, .comes_back = 1};
+        .mode = s->mode, .log = say, .warn = warn, .secret = secret, .asked = 1, .comes_back = s->comes_back};
     hoop_result result = find_address(&options.listen, s, &error);
     if (s->port < 0) /* --port wins over HOOP_PORT_RANGE */
         hp_config_glance(HP_SET_port_range, range);
@@ -255,6 +257,7 @@ take_option(int option, settings *s)
             return misuse("--security is auth or none, not ", optarg);
         s->mode = strcmp(optarg, "none") == 0 ? HP_MODE_NONE : HP_MODE_AUTH;
         return -1;
+    case 'b': s->comes_back = 1; return -1;
     case 'h': fputs(help, stdout); return 0;
     case 'V': printf("hoop-rendezvous %s\n", hoop_version()); return 0;
     default: return -1;
@@ -264,14 +267,21 @@ take_option(int option, settings *s)
 int
 main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"port", required_argument, NULL, 'p'},        {"host", required_argument, NULL, 'H'},
-        {"bind", required_argument, NULL, 'H'},        {"interface", required_argument, NULL, 'i'},
-        {"secret-file", required_argument, NULL, 's'}, {"new-secret", optional_argument, NULL, 'n'},
-        {"job", required_argument, NULL, 'j'},         {"job-secret", required_argument, NULL, 'J'},
-        {"security", required_argument, NULL, 'm'},    {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},           {"h", no_argument, NULL, 'h'},
-        {"complete-options", no_argument, NULL, 'c'},  {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"port", required_argument, NULL, 'p'},
+                                            {"host", required_argument, NULL, 'H'},
+                                            {"bind", required_argument, NULL, 'H'},
+                                            {"interface", required_argument, NULL, 'i'},
+                                            {"secret-file", required_argument, NULL, 's'},
+                                            {"new-secret", optional_argument, NULL, 'n'},
+                                            {"job", required_argument, NULL, 'j'},
+                                            {"job-secret", required_argument, NULL, 'J'},
+                                            {"security", required_argument, NULL, 'm'},
+                                            {"comes-back", no_argument, NULL, 'b'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"version", no_argument, NULL, 'V'},
+                                            {"h", no_argument, NULL, 'h'},
+                                            {"complete-options", no_argument, NULL, 'c'},
+                                            {NULL, 0, NULL, 0}};
     static const hp_option_kind kinds[] = {{'s', "file", "FILE"},        {'n', "file", "FILE"}, {'J', "file", "FILE"},
                                            {'m', "choice", "auth|none"}, {'c', "hidden", ""},   {0, NULL, NULL}};
     settings s = {.mode = HP_MODE_AUTH, .port = -1};

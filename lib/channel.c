@@ -13,7 +13,8 @@
 
 #include <stdlib.h>
 
-enum { ALLPAIRS_LINK = 3 }; /* steps of an all-pairs on one link at once: its window is twice its distances */
+/* steps on one link beyond W: each operation with a window of its own has a stage, and at most two steps on a link at once */
+enum { STAGED_LINK = 2 * HP_STAGES, LINE = 64 /* of the cache: stages begin there */ };
 
 static hp_slot *
 slot_of(hp_channel *channel, uint64_t step)
@@ -65,11 +66,11 @@ hp_channel *
 hp_channel_new(const hp_channel_options *options, hoop_error *error)
 {
     hp_channel *channel = hp_alloc(1, sizeof(*channel));
-    size_t links = (size_t)options->size;
+    size_t links = (size_t)options->size, stage = ((size_t)options->stage_bytes + LINE - 1) / LINE * LINE;
     if (!channel)
         goto no_memory;
     channel->o = *options;
-    channel->memory_bytes = (size_t)options->window * options->slice_bytes + (size_t)HP_STAGES * options->stage_bytes +
+    channel->memory_bytes = (size_t)options->window * options->slice_bytes + HP_STAGES * stage +
                             (size_t)options->rooms * options->room_bytes;
     channel->memory = hp_pages(channel->memory_bytes);
     channel->in = hp_alloc(links, sizeof(hp_link *));
@@ -80,11 +81,11 @@ hp_channel_new(const hp_channel_options *options, hoop_error *error)
     if (!channel->memory || !channel->in || !channel->out || !channel->from || !channel->to || !channel->link)
         goto no_memory;
     uint8_t *stages = channel->memory + (size_t)options->window * options->slice_bytes;
-    channel->rooms = stages + (size_t)HP_STAGES * options->stage_bytes;
+    channel->rooms = stages + HP_STAGES * stage;
     for (uint32_t i = options->window; i-- > 0;) /* the first ones on top */
         channel->free_piece[channel->free_pieces++] = channel->memory + (size_t)i * options->slice_bytes;
     for (uint32_t i = HP_STAGES; i-- > 0;)
-        channel->free_stage[channel->free_stages++] = stages + (size_t)i * options->stage_bytes;
+        channel->free_stage[channel->free_stages++] = stages + i * stage;
     for (int i = 0; i < HP_DEVICES; i++)
         if (options->device[i] && hp_channel_pin(channel, i, options->device[i], error) != HOOP_SUCCESS) {
             hp_channel_free(channel);
@@ -131,7 +132,7 @@ new_link(const hp_channel *channel, int sending, int distance, int stripes)
 {
     int self = rank_at(channel, channel->o.position), step = sending ? distance : -distance;
     uint32_t capacity = 1;
-    while (capacity < channel->o.window + ALLPAIRS_LINK)
+    while (capacity < channel->o.window + STAGED_LINK)
         capacity *= 2;
     hp_link *link =
         hp_link_new(sending, self, rank_at(channel, (int64_t)channel->o.position + step), distance, stripes, capacity);

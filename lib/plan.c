@@ -356,7 +356,7 @@ cut_allpairs(hp_plan *plan, const hp_plan_options *options)
     plan->steps = (gathers ? 2 * plan->loops + 3 : plan->loops + 1) * plan->slices;
 }
 
-/* Blocks of the levels; three are in progress at once, see levels.c. A single one may use the whole stage. */
+/* Blocks of the levels; three are in progress at once, see levels.c. A single one has no more room. */
 static void
 cut_levels(hp_plan *plan, const hp_call *call, const hp_plan_options *options)
 {

@@ -171,7 +171,7 @@ is_rank(const hp_roster *r, int rank, const hp_join *join)
 static int
 has_lost_rosters(const hp_roster *r, const hp_join *join)
 {
-    if (!r->recalled || r->state != HP_ROSTER_LINKING)
+    if (!r->recalled || r->state != HP_ROSTER_LINKING || join->parent == r->ring.comm)
         return 0;
     return join->shrink || join->grow
                ? r->ring.epoch > 0
@@ -198,6 +198,7 @@ void
 hp_comeback_take(hp_roster *r, int rank, void *peer, const hp_join *join, uint64_t now)
 {
     uint8_t payload[HP_ABORT_BYTES];
+    r->ring.members[rank].proxied = join->member.proxied; /* a server that was started again did not know */
     hp_link_loss_back(&r->losses, rank);
     hp_link_loss_found(&r->losses, rank); /* what still holds comes again */
     r->present += r->peers[rank] ? 0 : 1;

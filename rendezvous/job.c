@@ -222,7 +222,7 @@ update(hp_job *job, uint64_t now)
     for (hp_roster **at = &job->rosters; *at;) {
         hp_roster *r = *at;
         hp_job_watch_links(r, now);
-        if (hp_roster_needed(r, job->here, now) || hp_shrink_needs(job, r)) {
+        if (hp_roster_needed(r, job->here, now) || hp_join_groups_need(job, r)) {
             at = &r->next;
             continue;
         }
@@ -259,6 +259,8 @@ find_join_group(hp_job *job, const hp_join *join, uint64_t now)
         if (!m->parent && hp_join_group_is(m, join) && m->failure.code && hp_join_group_has(m, rank))
             m->deadline = now;
     update(job, now);
+    if (join->parent && !hp_job_ring(job->rosters, join->parent))
+        return NULL;
     int open = 0;
     for (hp_join_group *m = job->join_groups; m; m = m->next, open++)
         if (hp_join_group_is(m, join))
@@ -285,7 +287,7 @@ admit(hp_job_conn *conn, const hp_join *join, uint64_t now, hoop_error *error)
         return hp_grow_wait(job, conn, join, now, error);
     if (!result && !(m = find_join_group(job, join, now)))
         result = hp_err_set(error, HOOP_ERR_NO_MEMORY,
-                            "the rendezvous server is out of memory, or has %d incomplete groups of this job",
+                            "the rendezvous server is out of memory, has %d incomplete groups, or the ring has ended",
                             JOIN_GROUPS_MAX);
     if (m && !m->failure.code && hp_admission_lacks(conn, &lack))
         hp_join_group_fail(m, &lack, now); /* all its ranks hear it */
@@ -417,16 +419,14 @@ refused(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_
     hp_roster *ring = conn->roster;
     hp_join absent = {.parent = ring->ring.comm, .parent_rank = conn->rank, .parent_size = ring->ring.size};
     hoop_error cause;
-    int legible = hp_refusal_get(&absent.split, &cause, payload, n);
-    if (legible)
-        hp_recall_split(ring, absent.split);
-    if (!legible || (absent.split > ring->splits && absent.split - ring->splits >= HP_SPLITS_AHEAD)) {
+    int legible = hp_refusal_get(&absent.split, &cause, payload, n), known = ring->splits != HP_SPLITS_UNKNOWN;
+    if (!legible || (known && absent.split > ring->splits && absent.split - ring->splits >= HP_SPLITS_AHEAD)) {
         hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed REFUSED");
         return -1;
     }
     cause.rank = cause.reporter = conn->rank;
     cause.phase = HOOP_PHASE_BRINGUP;
-    if (absent.split < ring->splits || ring->state != HP_ROSTER_RUNNING)
+    if (!known || absent.split < ring->splits || ring->state != HP_ROSTER_RUNNING) /* it may be of long ago */
         return 0;
     hp_join_group *m = find_join_group(conn->job, &absent, now);
     if (m)

@@ -140,7 +140,7 @@ conclude(hp_enquiry *e, hp_job *job, hp_probe_state state, uint64_t now)
 {
     int answered = state == HP_PROBE_ALIVE || state == HP_PROBE_HELD || state == HP_PROBE_ENDED;
     int refused = state == HP_PROBE_ENDED && e->who.proxied;
-    uint64_t pause = refused ? 0 : (now - e->opened) / AGAIN_PART;
+    uint64_t pause = answered ? 0 : (now - e->opened) / AGAIN_PART; /* an answer counts for some seconds only */
     e->again = state == HP_PROBE_ASKED ? now : e->asked + (pause < AGAIN_MS * HP_MS ? AGAIN_MS * HP_MS : pause);
     hp_probe_stop(&e->probe);
     e->refused = !refused ? 0 : e->refused ? e->refused : e->asked;

@@ -201,6 +201,10 @@ int
 hp_membership_frame(hp_membership *m, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
     m->last_seen = now;
+    if (m->state == HP_CLIENT_LEFT && type == HP_RECALL) { /* it knows nothing of this rank, so it is owed no LEAVE */
+        m->line = HP_LINE_NONE;
+        m->away = HP_HERE;
+    }
     if (m->state == HP_CLIENT_LEFT)
         return 0;
     if (!hp_message_fits(type, 1, where(m), n)) {
@@ -554,6 +558,8 @@ hp_membership_verdict(const hp_membership *m, hoop_error *error)
 void
 hp_membership_leave(hp_membership *m, uint64_t completed)
 {
+    m->given_up |= m->state == HP_CLIENT_GONE; /* it does not look for its server any more */
+    m->dial_at = m->state == HP_CLIENT_GONE ? HP_NEVER : m->dial_at;
     if (m->state < HP_CLIENT_ROSTER || m->state > HP_CLIENT_GO || m->ring.size == 0)
         return;
     m->options.completed = completed;

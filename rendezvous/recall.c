@@ -101,7 +101,10 @@ take_part(hp_recall *r, const uint8_t *payload, size_t n)
     if (!r->ring.order || !r->ring.members || !hp_part_members(&part, r->ring.members, r->ring.order))
         return 0;
     r->parts_to += part.count;
-    return r->parts_to < r->size || (hp_ring_close(&r->ring) && hp_ring_digest(&r->ring) == r->digest);
+    if (r->parts_to < r->size || (hp_ring_close(&r->ring) && hp_ring_digest(&r->ring) == r->digest))
+        return 1;
+    r->parts_to = 0; /* it is none: take_out asks the next rank */
+    return 0;
 }
 
 int
@@ -257,7 +260,7 @@ place(hp_roster *roster, const hp_recall *r)
         uint64_t until = roster->opened + (uint64_t)c->statement.patience * HP_MS;
         if (c->statement.standing == HP_STANDS_RUNNING)
             roster->state = HP_ROSTER_RUNNING;
-        else if (until < roster->deadline)
+        else if (c->statement.patience && until < roster->deadline)
             roster->deadline = until;
     }
 }
@@ -409,11 +412,8 @@ answer(hp_job *job, hp_recall *r, uint64_t now)
 void
 hp_recall_check(hp_job *job, uint64_t now)
 {
-    for (hp_recall *r = job->recalls; r; r = r->next)
-        if (answer(job, r, now)) {
-            hp_recall_check(job, now);
-            return;
-        }
+    for (hp_recall *r = job->recalls; r;)
+        r = answer(job, r, now) ? job->recalls : r->next; /* that may have freed any of them */
 }
 
 int

@@ -118,10 +118,10 @@ hp_shrink_check(const hp_job *job, hp_join_group *m, uint64_t now)
 }
 
 int
-hp_shrink_needs(const hp_job *job, const hp_roster *parent)
+hp_join_groups_need(const hp_job *job, const hp_roster *parent)
 {
     const hp_join_group *m = job->join_groups;
-    while (m && !(m->shrink && m->parent == parent->ring.comm && !m->failure.code))
+    while (m && !(m->parent == parent->ring.comm && !m->failure.code))
         m = m->next;
     return m != NULL;
 }

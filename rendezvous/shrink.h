@@ -25,7 +25,7 @@ int hp_shrink_is_complete(const hp_job *job, hp_join_group *group, uint64_t now)
 void hp_shrink_note(const hp_job *job);
 void hp_shrink_check(const hp_job *job, hp_join_group *group, uint64_t now);
 /* A parent is needed as long as a group of its ranks is incomplete: it knows whether others have gone on. */
-int hp_shrink_needs(const hp_job *job, const hp_roster *parent);
+int hp_join_groups_need(const hp_job *job, const hp_roster *parent);
 
 /* "ranks 1 and 3 have not called hoop_comm_shrink of the whole job; 2 ranks have waited 5.0 s" */
 void hp_shrink_print(const hp_roster *parent, const hp_join_group *group, uint64_t now, char *out, size_t size);

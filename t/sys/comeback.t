@@ -17,7 +17,7 @@ secret=$tmp/secret other=$tmp/other
 # serve SECRET: on the port of this scene
 serve()
 {
-    start "$server" --port "$port" --secret-file "$1" >>server.out 2>&1
+    start "$server" --comes-back --port "$port" --secret-file "$1" >>server.out 2>&1
     running=$started
 }
 # The shell says of a process that it was killed.

@@ -62,16 +62,22 @@ hp_channel_pin(hp_channel *channel, int index, hp_device *device, hoop_error *er
     return result;
 }
 
+static size_t
+whole_lines(size_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
 hp_channel *
 hp_channel_new(const hp_channel_options *options, hoop_error *error)
 {
     hp_channel *channel = hp_alloc(1, sizeof(*channel));
-    size_t links = (size_t)options->size, stage = ((size_t)options->stage_bytes + LINE - 1) / LINE * LINE;
+    size_t links = (size_t)options->size, stage = whole_lines(options->stage_bytes),
+           slots = whole_lines((size_t)options->window * options->slice_bytes);
     if (!channel)
         goto no_memory;
     channel->o = *options;
-    channel->memory_bytes = (size_t)options->window * options->slice_bytes + HP_STAGES * stage +
-                            (size_t)options->rooms * options->room_bytes;
+    channel->memory_bytes = slots + HP_STAGES * stage + (size_t)options->rooms * options->room_bytes;
     channel->memory = hp_pages(channel->memory_bytes);
     channel->in = hp_alloc(links, sizeof(hp_link *));
     channel->out = hp_alloc(links, sizeof(hp_link *));
@@ -80,7 +86,7 @@ hp_channel_new(const hp_channel_options *options, hoop_error *error)
     channel->link = hp_alloc(4 * links, sizeof(hp_link *));
     if (!channel->memory || !channel->in || !channel->out || !channel->from || !channel->to || !channel->link)
         goto no_memory;
-    uint8_t *stages = channel->memory + (size_t)options->window * options->slice_bytes;
+    uint8_t *stages = channel->memory + slots;
     channel->rooms = stages + HP_STAGES * stage;
     for (uint32_t i = options->window; i-- > 0;) /* the first ones on top */
         channel->free_piece[channel->free_pieces++] = channel->memory + (size_t)i * options->slice_bytes;

@@ -201,10 +201,6 @@ int
 hp_membership_frame(hp_membership *m, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
     m->last_seen = now;
-    if (m->state == HP_CLIENT_LEFT && type == HP_RECALL) { /* it knows nothing of this rank, so it is owed no LEAVE */
-        m->line = HP_LINE_NONE;
-        m->away = HP_HERE;
-    }
     if (m->state == HP_CLIENT_LEFT)
         return 0;
     if (!hp_message_fits(type, 1, where(m), n)) {
@@ -565,8 +561,9 @@ hp_membership_leave(hp_membership *m, uint64_t completed)
     m->options.completed = completed;
     m->options.started = m->options.started > completed ? m->options.started : completed;
     m->state = HP_CLIENT_LEFT;
+    /* a JOIN on its way is not answered first: a server that was started again may never do so. One that is away does not dial */
+    m->away = m->line == HP_LINE_DIALLING ? m->away : HP_HERE;
     hp_membership_count(m, HP_LEAVE, completed);
-    m->away = m->line == HP_LINE_NONE ? HP_HERE : m->away; /* it is away, and does not dial */
     m->dial_at = m->line == HP_LINE_NONE ? HP_NEVER : m->dial_at;
     m->give_up_at = HP_NEVER;
 }

@@ -13,9 +13,12 @@
 
 static const uint64_t NOW = 1000 * HP_SEC;
 
+static hp_frame_type last_sent;
+
 static int
 send_nothing(void *arg, hp_frame_type type, const void *payload, size_t n)
 {
+    last_sent = type;
     return 1;
 }
 
@@ -30,7 +33,7 @@ static hp_membership
 closed(int proxied, hp_client_state state)
 {
     static const hp_outlet outlet = {.send = send_nothing, .queued = queue_nothing};
-    const hp_client_options options = {.size = 2, .proxied = proxied, .deadline = NOW + 60 * HP_SEC};
+    const hp_client_options options = {.size = 2, .proxied = proxied, .deadline = NOW + 60 * HP_SEC, .agree = ""};
     hp_membership m;
     hoop_error orderly;
     hp_err_clear(&orderly);
@@ -76,6 +79,19 @@ main(void)
     ok(dials(&m, HOOP_ERR_RENDEZVOUS, 0), "or says nothing");
     hp_membership_leave(&m, 1);
     ok(!hp_membership_is_leaving(&m), "it leaves without a word");
+    m = closed(1, HP_CLIENT_GO);
+    hp_member members[2] = {{.rank = 0}, {.rank = 1}};
+    int order[2] = {0, 1};
+    m.ring.members = members;
+    m.ring.order = order;
+    hp_membership_return(&m, 1, 1, NOW);
+    hp_dial_result connected = {.fd = 5};
+    uint64_t deadline;
+    hp_membership_dial(&m, NOW, &deadline);
+    hp_membership_dialled(&m, &connected, NOW);
+    is_int(HP_JOIN, last_sent, "it is connected, and says who it is");
+    hp_membership_leave(&m, 1);
+    ok(last_sent == HP_LEAVE && !m.away, "it leaves without awaiting the answer, and says so");
     m = closed(1, HP_CLIENT_READY);
     ok(m.state == HP_CLIENT_READY && hp_membership_wants_dial(&m, NOW), "while the ring is linked it dials at once");
     m = closed(0, HP_CLIENT_READY);

@@ -9,7 +9,6 @@
 #include "t/tools/party.h"
 
 #include <malloc.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { EVEN = HP_ALLTOALL, KINDS = HP_REDUCE_SCATTERV, MOST_RANKS = 8 }; /* kinds without counts of each rank */
@@ -176,22 +175,12 @@ typedef struct job {
     int levels; /* ranks of a host, which goes over the levels; 0: all are on one */
 } job;
 
-/* As if the ranks were on several hosts, of which the last one may have fewer. */
-static void
-set_host(int rank, int ranks)
-{
-    char host[16];
-    snprintf(host, sizeof(host), "%d", rank / ranks);
-    setenv("HOOP_HOSTID", host, 1);
-    setenv("HOOP_LEVELS", "1", 1);
-}
-
 static int
 guest(int rank, int size, void *arg)
 {
     const job *j = arg;
     if (j->levels)
-        set_host(rank, j->levels);
+        party_set_host(rank, j->levels);
     hoop_comm *comm = party_join(0);
     int good = modes[j->mode].fn(comm, j->seed);
     return hoop_comm_destroy(comm) == HOOP_SUCCESS && good ? 0 : 2;

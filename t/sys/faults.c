@@ -56,16 +56,6 @@ typedef struct plot {
     int levels; /* ranks of a host; 0: all are on one */
 } plot;
 
-/* As if the ranks were on several hosts, and went over the levels. */
-static void
-set_host(int rank, int ranks)
-{
-    char host[16];
-    snprintf(host, sizeof(host), "%d", rank / ranks);
-    setenv("HOOP_HOSTID", host, 1);
-    setenv("HOOP_LEVELS", "1", 1);
-}
-
 static int
 endless(int rank, int size, void *arg)
 {
@@ -235,7 +225,7 @@ disagree(int rank, int size, void *arg)
 {
     const plot *s = arg;
     if (s->levels)
-        set_host(rank, s->levels);
+        party_set_host(rank, s->levels);
     hoop_comm *comm = join();
     static float in[10000], out[4096 * 16];
     int odd = rank == s->victim, way = (int)s->at;

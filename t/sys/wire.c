@@ -114,9 +114,9 @@ is_bounded(const trial *t, exact e, double got)
     if (!(e.all < 3.2e38))
         return 1;
     if (t->wire == HOOP_WIRE_E4M3)
-        return fabs(got - e.sum / by) <=
-               (ldexp(e.all, -3) + ldexp(e.all, -8) + ldexp(e.around, -16) + adding) / by + (n + 1) * ldexp(1, -136);
-    return fabs(got - e.sum / by) <= (ldexp(e.all, -7) + adding) / by + (n + 1) * ldexp(1, -134);
+        return fabs(got - e.sum / by) <= (ldexp(e.all, -3) + ldexp(e.all, -8) + ldexp(e.around, -16) + adding) / by +
+                                             (n / by + 1) * ldexp(1, -136);
+    return fabs(got - e.sum / by) <= (ldexp(e.all, -7) + adding) / by + (n / by + 1) * ldexp(1, -134);
 }
 
 /* A block of results. `shared`: all ranks get them, so that they are rounded once more. */

@@ -176,6 +176,15 @@ party_join(int operations)
     return comm;
 }
 
+void
+party_set_host(int rank, int ranks)
+{
+    char host[16];
+    snprintf(host, sizeof(host), "%d", rank / ranks);
+    setenv("HOOP_HOSTID", host, 1);
+    setenv("HOOP_LEVELS", "1", 1);
+}
+
 hoop_result
 party_second_world(hoop_comm **out)
 {

@@ -69,12 +69,18 @@ sim_recv_count(const hp_call *call, int rank, int size)
     }
 }
 
+static uint64_t
+made_of(uint64_t seed, int rank, uint64_t i)
+{
+    return tap_mix(seed ^ (uint64_t)rank << 40 ^ i);
+}
+
 /* Of an integer or a bool: any bits, but half of the bools are 0. */
 static uint64_t
 whole(const hp_call *call, uint64_t seed, int rank, uint64_t i)
 {
     size_t bits = 8 * hp_dtype_size((hoop_dtype)call->dtype);
-    uint64_t random = tap_mix(seed ^ tap_mix((uint64_t)rank << 40 ^ i));
+    uint64_t random = made_of(seed, rank, i);
     if (call->dtype == HOOP_BOOL)
         return random >> 32 & 1 ? 0 : random & 0xff;
     return bits == 64 ? random : random & ((UINT64_C(1) << bits) - 1);
@@ -84,13 +90,13 @@ whole(const hp_call *call, uint64_t seed, int rank, uint64_t i)
 static float
 broken(uint64_t seed, int rank, uint64_t i)
 {
-    return 0.5F + (float)(tap_mix(seed ^ tap_mix((uint64_t)rank << 40 ^ i)) >> 40) / 16777216.0F;
+    return 0.5F + (float)(made_of(seed, rank, i) >> 40) / 16777216.0F;
 }
 
 static double
 broken64(uint64_t seed, int rank, uint64_t i)
 {
-    return 0.5 + (double)(tap_mix(seed ^ tap_mix((uint64_t)rank << 40 ^ i)) >> 11) / 9007199254740992.0;
+    return 0.5 + (double)(made_of(seed, rank, i) >> 11) / 9007199254740992.0;
 }
 
 static int
@@ -129,7 +135,7 @@ is_small(const hp_call *call)
 static int
 small(const hp_call *call, uint64_t seed, int rank, uint64_t i)
 {
-    uint64_t random = tap_mix(seed ^ tap_mix((uint64_t)rank << 40 ^ i));
+    uint64_t random = made_of(seed, rank, i);
     switch ((hoop_op)call->op) {
     case HOOP_PROD: return tap_mix(seed ^ i) % 8 == (uint64_t)rank ? 2 : 1;
     case HOOP_SUM: return (int)(random % 2);
@@ -157,7 +163,7 @@ combined_small(const hp_call *call, uint64_t seed, int size, uint64_t i)
 static uint32_t
 narrow_made(const hp_call *call, uint64_t seed, int rank, uint64_t i)
 {
-    uint64_t random = tap_mix(seed ^ tap_mix((uint64_t)rank << 40 ^ i));
+    uint64_t random = made_of(seed, rank, i);
     narrow n = narrow_of(call);
     if (is_small(call))
         return ref_encode((hoop_dtype)call->dtype, small(call, seed, rank, i));

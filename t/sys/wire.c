@@ -58,15 +58,25 @@ greatest(const float *values, uint64_t count)
     return most;
 }
 
+/* 2^power, of a normal number. */
+static double
+two_to(int power)
+{
+    uint64_t bits = (uint64_t)(power + 1023) << 52;
+    double value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
 /* Under a scale of 2^power to the nearest of e4m3, which has 3 bits behind the first from 2^-6 to 448, and of two the even one. */
 static float
 to_e4m3(float value, int power)
 {
-    double quotient = ldexp((double)value, -power), most = power == 120 ? 240 : 448;
-    int unit = (fabs(quotient) < ldexp(1, -6) ? -6 : ilogb(quotient)) - 3;
-    double nearest = ldexp(nearbyint(ldexp(quotient, -unit)), unit);
+    double quotient = (double)value * two_to(-power), most = power == 120 ? 240 : 448;
+    int unit = (fabs(quotient) < 0x1p-6 ? -6 : ilogb(quotient)) - 3;
+    double nearest = nearbyint(quotient * two_to(-unit)) * two_to(unit);
     nearest = nearest > most ? most : nearest < -most ? -most : nearest;
-    return nearest == 0 ? 0 : (float)ldexp(nearest, power);
+    return nearest == 0 ? 0 : (float)(nearest * two_to(power));
 }
 
 /* As a block of these elements arrives. */
@@ -75,7 +85,7 @@ round_block(const trial *t, float *values, uint64_t count)
 {
     double most = greatest(values, count);
     int power = -126;
-    while (most > ldexp(464, power))
+    while (most > 464 * two_to(power))
         power++;
     for (uint64_t i = 0; i < count; i++)
         if (t->wire == HOOP_WIRE_BFLOAT16)
@@ -110,13 +120,13 @@ typedef struct exact {
 static int
 is_bounded(const trial *t, exact e, double got)
 {
-    double n = t->size, by = t->op == HOOP_AVG ? n : 1, adding = n * ldexp(e.all, -23);
+    double n = t->size, by = t->op == HOOP_AVG ? n : 1, adding = n * e.all * 0x1p-23;
     if (!(e.all < 3.2e38))
         return 1;
     if (t->wire == HOOP_WIRE_E4M3)
-        return fabs(got - e.sum / by) <= (ldexp(e.all, -3) + ldexp(e.all, -8) + ldexp(e.around, -16) + adding) / by +
-                                             (n / by + 1) * ldexp(1, -136);
-    return fabs(got - e.sum / by) <= (ldexp(e.all, -7) + adding) / by + (n / by + 1) * ldexp(1, -134);
+        return fabs(got - e.sum / by) <=
+               (e.all * 0x1p-3 + e.all * 0x1p-8 + e.around * 0x1p-16 + adding) / by + (n / by + 1) * 0x1p-136;
+    return fabs(got - e.sum / by) <= (e.all * 0x1p-7 + adding) / by + (n / by + 1) * 0x1p-134;
 }
 
 /* A block of results. `shared`: all ranks get them, so that they are rounded once more. */
@@ -145,24 +155,44 @@ wanted(const trial *t, uint64_t first, uint64_t count, int shared, float *all, e
 }
 
 static int
-are_right(trial *t, const float *got, uint64_t first, uint64_t count, int shared)
+block_is_right(trial *t, const float *got, uint64_t first, uint64_t count, int shared)
 {
-    for (uint64_t i = 0, k = BLOCK; i < count; i++, k++) {
-        static float want[BLOCK];
-        static exact exacts[BLOCK];
-        if (k == BLOCK) {
-            wanted(t, first + i, count - i < BLOCK ? count - i : BLOCK, shared, want, exacts);
-            k = 0;
-        }
-        if (isnan(want[k]) ? isnan(got[i])
-                           : bits_of(got[i]) == bits_of(want[k]) && is_bounded(t, exacts[k], (double)got[i]))
+    float want[BLOCK];
+    exact exacts[BLOCK];
+    wanted(t, first, count, shared, want, exacts);
+    for (uint64_t i = 0; i < count; i++) {
+        if (isnan(want[i]) ? isnan(got[i])
+                           : bits_of(got[i]) == bits_of(want[i]) && is_bounded(t, exacts[i], (double)got[i]))
             continue;
-        party_note("data %d: element %llu of %llu is %a, not %a", t->data, (unsigned long long)(first + i),
-                   (unsigned long long)count, (double)got[i], (double)want[k]);
+        party_note("data %d: element %llu is %a, not %a", t->data, (unsigned long long)(first + i), (double)got[i],
+                   (double)want[i]);
         t->noted = 1;
         return 0;
     }
     return 1;
+}
+
+static int
+are_identical(trial *t, const float *got, uint64_t count)
+{
+    uint64_t sum = 0, sums[64];
+    for (uint64_t i = 0; i < count; i++)
+        sum = tap_mix(sum ^ bits_of(got[i]));
+    int same = hoop_allgather(&sum, sums, 1, HOOP_UINT64, t->comm) == HOOP_SUCCESS;
+    for (int rank = 0; rank < t->size; rank++)
+        same = same && sums[rank] == sum;
+    return same;
+}
+
+/* Of what all ranks get, each judges some of the blocks, and all must hold the same bits. */
+static int
+are_right(trial *t, const float *got, uint64_t first, uint64_t count, int shared)
+{
+    uint64_t step = shared ? (uint64_t)t->size : 1, at = shared ? (uint64_t)t->rank * BLOCK : 0;
+    for (; at < count; at += step * BLOCK)
+        if (!block_is_right(t, got + at, first + at, count - at < BLOCK ? count - at : BLOCK, shared))
+            return 0;
+    return !shared || are_identical(t, got, count);
 }
 
 static void

@@ -164,8 +164,10 @@ divide(hoop_comm *comm, hp_derivation how, hoop_comm **out)
     how.within = hp_join_limit(comm);
     comm->splits++; /* every call counts, also one that fails: the n-th calls of all ranks belong together */
     hp_recorder_split(comm, 1);
-    if (derive(comm, &how, out, &error) == HOOP_SUCCESS)
+    if (derive(comm, &how, out, &error) == HOOP_SUCCESS) {
+        hp_progress_placed(comm, comm->splits);
         return HOOP_SUCCESS;
+    }
     /* the other ranks must not wait in a split for a rank whose call has failed; the server knows whether one does */
     hoop_error cause_for_others;
     char me[96];

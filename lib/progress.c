@@ -365,6 +365,15 @@ hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause)
     give(comm);
 }
 
+void
+hp_progress_placed(hoop_comm *comm, uint32_t split)
+{
+    if (!comm->client || !hp_client_membership(comm->client)->comes_back || !hp_baton_take(comm, hp_now() + STUCK))
+        return;
+    hp_membership_placed(hp_client_membership(comm->client), split);
+    give(comm);
+}
+
 /*
  * The inbox holds what has to be reported to the server now. The driver does that before it hands the baton over, or this
  * thread where no thread drives; it waits for a tenth of a second at most, since the driver may be stuck.

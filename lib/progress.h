@@ -59,6 +59,9 @@ int hp_progress_abort(hoop_comm *comm, const hoop_error *cause);
 /* This rank's call of that split has failed, by `cause`: the server informs the ranks that wait in it. */
 void hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause);
 
+/* This rank's call of that split, or grow, has succeeded. */
+void hp_progress_placed(hoop_comm *comm, uint32_t split);
+
 /*
  * A call of this rank was refused before it became an operation, and other ranks may wait in it: reports it to the
  * server, and reports as well when this rank starts an operation. Returns soon. Not for a communicator whose error is

@@ -132,7 +132,7 @@ hp_admission_join(const hp_job *job, const hp_join *join, hoop_error *error)
         return error->code;
     }
     if (!join->parent || (parent && parent->ring.size == join->parent_size && join->split >= parent->splits &&
-                          join->split - parent->splits < HP_SPLITS_AHEAD))
+                          (parent->recalled || join->split - parent->splits < HP_SPLITS_AHEAD)))
         return HOOP_SUCCESS;
     if (parent && parent->state == HP_ROSTER_FAILED) { /* as the split has, by then */
         *error = parent->cause;
@@ -194,6 +194,17 @@ hp_comeback_find(const hp_roster *r, const hp_join *join)
     return -1;
 }
 
+hoop_result
+hp_comeback_refuse(const hp_join *join, hoop_error *error)
+{
+    hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+               "the rendezvous server does not know the ring that %s wants to join again: was the server restarted?",
+               hp_member_name(&join->member).text);
+    error->rank = join->member.rank;
+    error->phase = HOOP_PHASE_OPERATION;
+    return error->code;
+}
+
 void
 hp_comeback_take(hp_roster *r, int rank, void *peer, const hp_join *join, uint64_t now)
 {
@@ -205,6 +216,7 @@ hp_comeback_take(hp_roster *r, int rank, void *peer, const hp_join *join, uint64
     r->peers[rank] = peer;
     r->witnesses[rank].waiting.call.kind = 0;
     r->witnesses[rank].silence = 0;
+    r->witnesses[rank].heard = now;
     if (r->state == HP_ROSTER_FAILED) {
         r->events->send(r->events->arg, peer, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
         return;

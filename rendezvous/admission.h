@@ -40,6 +40,7 @@ hoop_result hp_admission_join(const hp_job *job, const hp_join *join, hoop_error
 
 /* The rank of this ring that sends this JOIN again, connected or away; -1: none. */
 int hp_comeback_find(const hp_roster *roster, const hp_join *join);
+hoop_result hp_comeback_refuse(const hp_join *join, hoop_error *error); /* no ring here is that of this JOIN */
 /* It is connected again, and gets what it may have missed: its roster, GO or the verdict. */
 void hp_comeback_take(hp_roster *roster, int rank, void *peer, const hp_join *join, uint64_t now);
 

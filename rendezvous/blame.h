@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "rendezvous/events.h"
 #include "rendezvous/message.h"
+#include "rendezvous/statement.h"
 
 enum { HP_SILENT_HEARTBEATS = 3 }; /* a rank is silent after so many missed heartbeats */
 
@@ -26,6 +27,7 @@ typedef struct hp_witness {
     uint64_t waiting_at; /* when that arrived */
     uint32_t number;     /* by which the rank names its JOIN; 0: it names none */
     uint64_t silence;    /* ns: its host has acknowledged nothing on its control connection for so long; 0: it does */
+    uint32_t placed; /* the last split that is over for it, as a server that was started again knows (statement.h) */
     int in_op;
     int left;
 } hp_witness;

@@ -160,7 +160,7 @@ open_ring(hp_job *job, const hp_join_group *m, int first, int count, uint64_t no
 static void
 open_rings(hp_job *job, hp_join_group *m, uint64_t now)
 {
-    if (m->grow && !hp_grow_take(job, m, now)) /* the ring stays as it is */
+    if (m->grow && (hp_recall_is_over(job, m) || !hp_grow_take(job, m, now))) /* the ring stays as it is */
         for (int i = 0; i < m->joined_n; i++)
             m->joined[i].color = -1;
     hp_join_group_sort(m);
@@ -200,7 +200,7 @@ update(hp_job *job, uint64_t now)
         hp_join_group *m = *at;
         check_parent(job, m, now);
         hp_shrink_check(job, m, now);
-        if (m->shrink ? hp_shrink_is_complete(job, m, now) : m->joined_n == m->size) {
+        if (m->shrink ? hp_shrink_is_complete(job, m, now) : hp_recall_is_complete(job, m)) {
             hp_job_watch_start(job, m, now);
             open_rings(job, m, now);
         } else {
@@ -326,17 +326,6 @@ resume(hp_job_conn *conn, const hp_join *join, uint64_t now)
     return 1;
 }
 
-static hoop_result
-refuse_return(const hp_join *join, hoop_error *error)
-{
-    hp_err_set(error, HOOP_ERR_RENDEZVOUS,
-               "the rendezvous server does not know the ring that %s wants to join again: was the server restarted?",
-               hp_member_name(&join->member).text);
-    error->rank = join->member.rank;
-    error->phase = HOOP_PHASE_OPERATION;
-    return error->code;
-}
-
 static int
 join(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
@@ -362,12 +351,12 @@ join(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now
     if (resume(conn, &request, now) || hp_recall_keep(job, conn, type, &request, payload, n, now))
         return 0;
     hp_roster *parent = hp_job_ring(job->rosters, request.parent);
-    if (!request.shrink && parent)
-        hp_recall_split(parent, request.split);
+    if (request.split && parent && request.parent_rank < parent->ring.size)
+        hp_recall_placed(parent, request.parent_rank, request.split - 1);
     if (!request.shrink && parent && (request.color < 0 || request.grow) &&
         request.split < parent->splits) /* it takes no part, and the others have their ring */
         send_empty_roster(conn, request.parent);
-    else if (request.ring ? refuse_return(&request, &refusal) : admit(conn, &request, now, &refusal))
+    else if (request.ring ? hp_comeback_refuse(&request, &refusal) : admit(conn, &request, now, &refusal))
         refuse(conn, &refusal);
     update(job, now);
     return 0;
@@ -389,8 +378,11 @@ replay(hp_job *job, uint64_t now)
 static int
 recalled(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
+    hp_statement statement;
     if (conn->recall && hp_recall_message(conn, type, payload, n, error))
         return -1;
+    if (conn->roster && type == HP_RECALL && hp_statement_get(&statement, payload, n))
+        hp_recall_placed(conn->roster, conn->rank, statement.placed);
     replay(conn->job, now);
     update(conn->job, now);
     return 0;
@@ -419,7 +411,7 @@ refused(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_
     hp_roster *ring = conn->roster;
     hp_join absent = {.parent = ring->ring.comm, .parent_rank = conn->rank, .parent_size = ring->ring.size};
     hoop_error cause;
-    int legible = hp_refusal_get(&absent.split, &cause, payload, n), known = ring->splits != HP_SPLITS_UNKNOWN;
+    int legible = hp_refusal_get(&absent.split, &cause, payload, n), known = !ring->recalled || ring->splits;
     if (!legible || (known && absent.split > ring->splits && absent.split - ring->splits >= HP_SPLITS_AHEAD)) {
         hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed REFUSED");
         return -1;
@@ -539,9 +531,9 @@ hp_job_probed(hp_job *job, const hp_member *who, int ended, uint64_t now)
         for (int i = 0; i < r->ring.size; i++) {
             if (!hp_member_same(&r->ring.members[i], who))
                 continue;
-            if (ended)
+            if (ended && !hp_recall_may_have_left(r, i))
                 hp_roster_ended(r, i);
-            else
+            else if (!ended)
                 hp_link_loss_alive(&r->losses, i, now);
         }
     update(job, now);

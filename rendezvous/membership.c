@@ -170,27 +170,41 @@ hp_membership_tell(hp_membership *m)
     }
 }
 
-/* The server was started again, and asks for the ring that this rank has named: its own, or the one that it splits. */
-static int
-recall(hp_membership *m, int with_roster, uint64_t now, hoop_error *error)
+static void
+send_statement(hp_membership *m, const hp_ring *ring, uint64_t now)
 {
     const hp_client_options *o = &m->options;
-    int joins = m->state == HP_CLIENT_JOINING;
-    const hp_ring *ring = joins ? o->parent_ring : &m->ring;
     uint8_t payload[HP_RECALL_BYTES];
-    if (!ring || !ring->size) {
-        hp_err_set(error, HOOP_ERR_PROTOCOL, "the rendezvous server asks for a ring that this rank has not named");
-        return -1;
-    }
-    hp_statement s = {.origin = joins ? o->parent_origin : hp_registration_origin(o, ring),
+    hp_statement s = {.origin = ring == &m->ring ? hp_registration_origin(o, ring) : o->parent_origin,
                       .epoch = ring->epoch,
                       .standing = m->state == HP_CLIENT_ROSTER  ? HP_STANDS_ASSIGNED
                                   : m->state == HP_CLIENT_READY ? HP_STANDS_LINKED
-                                                                : HP_STANDS_RUNNING};
+                                                                : HP_STANDS_RUNNING,
+                      .placed = m->placed};
     if (m->state < HP_CLIENT_GO && o->deadline > now)
         s.patience = (uint32_t)((o->deadline - now) / HP_MS);
     hp_statement_put(payload, &s);
     hp_membership_send(m, HP_RECALL, payload, sizeof(payload));
+}
+
+void
+hp_membership_placed(hp_membership *m, uint32_t split)
+{
+    m->placed = split;
+    if ((m->features & HP_FEATURE_RECALL) && hp_membership_outlet(m))
+        send_statement(m, &m->ring, 0);
+}
+
+/* The server was started again, and asks for the ring that this rank has named: its own, or the one that it splits. */
+static int
+recall(hp_membership *m, int with_roster, uint64_t now, hoop_error *error)
+{
+    const hp_ring *ring = m->state == HP_CLIENT_JOINING ? m->options.parent_ring : &m->ring;
+    if (!ring || !ring->size) {
+        hp_err_set(error, HOOP_ERR_PROTOCOL, "the rendezvous server asks for a ring that this rank has not named");
+        return -1;
+    }
+    send_statement(m, ring, now);
     m->told = with_roster ? ring : NULL;
     m->told_to = 0;
     hp_membership_tell(m);
@@ -355,8 +369,10 @@ enter(hp_membership *m, uint64_t now)
         fail(m, &error);
         return;
     }
-    if (is_linked(m) && (m->features & HP_FEATURE_RECALL))
-        hp_membership_send(m, HP_READY, NULL, 0); /* a server that was started again may be linking the ring yet */
+    if (is_linked(m) && (m->features & HP_FEATURE_RECALL)) { /* it may have been started again, and link the ring yet */
+        hp_membership_send(m, HP_READY, NULL, 0);
+        send_statement(m, &m->ring, now);
+    }
     if (is_linked(m))
         return;
     m->give_up_at = m->options.grow && !m->options.parent ? HP_NEVER : m->give_up_at; /* the others grow when they do */

@@ -46,6 +46,7 @@ typedef struct hp_membership {
     int in_op;
     int comes_back;               /* the server is started again when it has died; fixed once this rank has its ring */
     int given_up;                 /* that at its address knows this ring no more */
+    uint32_t placed;              /* the last split, or grow, that is over for this rank */
     const hp_ring *told;          /* the ring whose roster the server has asked for; NULL: none, or all of it is sent */
     int told_to;                  /* its members [0, told_to) are */
     int owes_out;                 /* OUT was dropped, */
@@ -136,6 +137,8 @@ int hp_membership_may_return(const hp_membership *m); /* it is away, or lost */
 int hp_membership_is_away(const hp_membership *m);
 void hp_membership_return(hp_membership *m, uint64_t started, uint64_t completed,
                           uint64_t now); /* no-op unless away or lost, or if dialling */
+/* A split, or grow, of its communicator is over for this rank: a server that is started again must not await it there. */
+void hp_membership_placed(hp_membership *m, uint32_t split);
 /* This rank takes no part in the split of that number of its communicator: the server informs the ranks that wait. */
 void hp_membership_refuse(hp_membership *m, uint32_t split, const hoop_error *cause);
 /*

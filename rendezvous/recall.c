@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATIENCE_AT = 8 };
+enum { PATIENCE_AT = 8, TELL_MS = 2000 }; /* the roster comes within that, or the next rank is asked for it */
 
 struct hp_recall {
     hp_recall *next;
@@ -23,17 +23,20 @@ struct hp_recall {
     int size;
     hp_ring ring;              /* as the teller says */
     int parts_to;              /* its members [0, parts_to) are here */
-    const hp_job_conn *teller; /* that was asked for the roster; NULL: none */
+    const hp_job_conn *teller; /* that was asked for the roster last, NULL: none, */
+    uint64_t asked;            /* and when */
     hp_caller *callers;
     hp_join terms; /* of the first: its limits */
 };
 
 static void
-ask(const hp_job *job, hp_recall *r, hp_job_conn *conn)
+ask(const hp_job *job, hp_recall *r, hp_job_conn *conn, uint64_t now)
 {
     uint8_t with_roster = !r->teller && r->parts_to < r->size;
-    if (with_roster)
+    if (with_roster) {
         r->teller = conn;
+        r->asked = now;
+    }
     job->owner->send(job->owner->arg, conn, HP_RECALL, &with_roster, 1);
 }
 
@@ -65,14 +68,14 @@ hp_recall_keep(hp_job *job, hp_job_conn *conn, int type, const hp_join *join, co
         free(c);
         return 0;
     }
-    *c = (hp_caller){.next = r->callers, .conn = conn, .type = type, .n = n};
+    *c = (hp_caller){.next = r->callers, .conn = conn, .member = join->member, .type = type, .n = n};
     c->rank = join->ring ? join->member.rank : join->parent_rank;
     c->until = join->ring ? HP_NEVER : now + (uint64_t)join->patience * HP_MS;
     memcpy(c->payload, payload, n);
     r->callers = c;
     conn->recall = r;
     conn->where = HP_RECALLED;
-    ask(job, r, conn);
+    ask(job, r, conn, now);
     return 1;
 }
 
@@ -118,7 +121,7 @@ hp_recall_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n,
     else if (type == HP_RECALL)
         right = c->told = hp_statement_get(&c->statement, payload, n);
     else if (type == HP_ROSTER)
-        right = r->teller == conn && r->parts_to < r->size && take_part(r, payload, n);
+        right = r->teller != conn || (r->parts_to < r->size && take_part(r, payload, n)); /* another one may tell */
     if (right)
         return 0;
     hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed statement of its ring");
@@ -161,7 +164,7 @@ take_out(hp_job *job, hp_caller *c)
         if (r->parts_to < r->size)
             clear_roster(r);
         if (r->parts_to < r->size && r->callers)
-            ask(job, r, r->callers->conn);
+            ask(job, r, r->callers->conn, r->asked);
     }
     if (!r->callers)
         drop(job, r);
@@ -185,6 +188,48 @@ hp_recall_free(hp_job *job)
 
 /* --- a ring that is known again --- */
 
+static int
+is_over_for(const hp_roster *parent, int rank, const hp_join_group *m)
+{
+    return parent && parent->recalled && m->split && parent->witnesses[rank].placed >= m->split;
+}
+
+int
+hp_recall_may_have_left(const hp_roster *r, int rank)
+{
+    int missed = 0;
+    for (int i = 0; i < r->ring.size; i++)
+        missed |= r->losses.loss[i].peer == rank;
+    return r->recalled && r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].heard && !missed;
+}
+
+void
+hp_recall_placed(hp_roster *parent, int rank, uint32_t split)
+{
+    if (parent->witnesses[rank].placed < split)
+        parent->witnesses[rank].placed = split;
+}
+
+int
+hp_recall_is_over(const hp_job *job, const hp_join_group *m)
+{
+    const hp_roster *parent = hp_job_ring(job->rosters, m->parent);
+    for (int rank = 0; rank < m->size; rank++)
+        if (is_over_for(parent, rank, m))
+            return 1;
+    return 0;
+}
+
+int
+hp_recall_is_complete(const hp_job *job, hp_join_group *m)
+{
+    const hp_roster *parent = hp_job_ring(job->rosters, m->parent);
+    for (int rank = 0; rank < m->size; rank++)
+        if (is_over_for(parent, rank, m))
+            hp_join_group_excuse(m, rank);
+    return m->joined_n == m->size || (m->parent && m->joined_n > 0 && hp_join_group_is_known(m));
+}
+
 /* Which of its ranks have told of it; NULL: out of memory. */
 static uint64_t *
 list_told(const hp_recall *r, int *count)
@@ -199,14 +244,6 @@ list_told(const hp_recall *r, int *count)
     return told;
 }
 
-static int
-is_majority(const hp_recall *r)
-{
-    int count;
-    free(list_told(r, &count));
-    return 2 * count > r->size;
-}
-
 static const hp_statement *
 any_statement(const hp_recall *r)
 {
@@ -214,6 +251,33 @@ any_statement(const hp_recall *r)
     while (c && !c->told)
         c = c->next;
     return c ? &c->statement : NULL;
+}
+
+/* A process that has come for whatever ring, or joins one. */
+static int
+is_here(const hp_job *job, const hp_member *member)
+{
+    for (const hp_recall *r = job->recalls; r; r = r->next)
+        for (const hp_caller *c = r->callers; c; c = c->next)
+            if (hp_member_same(&c->member, member))
+                return 1;
+    for (const hp_join_group *m = job->join_groups; m; m = m->next)
+        for (int i = 0; i < m->joined_n; i++)
+            if (hp_member_same(&m->joined[i].member, member))
+                return 1;
+    return 0;
+}
+
+/* Ranks wait in a split for those that have their ring, and these for the ranks that join again. */
+static int
+is_majority(const hp_job *job, const hp_recall *r)
+{
+    int count;
+    uint64_t *told = list_told(r, &count);
+    for (int rank = 0; told && count && rank < r->size; rank++)
+        count += !hp_rank_set_has(told, rank) && is_here(job, &r->ring.members[rank]);
+    free(told);
+    return 2 * count > r->size;
 }
 
 /* All members are away; those that have called come back next. */
@@ -253,7 +317,9 @@ make_roster(const hp_job *job, const hp_recall *r, const hp_statement *s, uint64
 static void
 place(hp_roster *roster, const hp_recall *r)
 {
-    roster->splits = HP_SPLITS_UNKNOWN;
+    for (const hp_caller *c = r->callers; c; c = c->next)
+        if (c->told && c->until == HP_NEVER)
+            hp_recall_placed(roster, c->rank, c->statement.placed);
     for (const hp_caller *c = r->callers; c; c = c->next) {
         if (!c->told || roster->state == HP_ROSTER_RUNNING)
             continue;
@@ -267,14 +333,17 @@ place(hp_roster *roster, const hp_recall *r)
 
 /* Ranks that join the group of a ring that was made before, and whose roster has not arrived, get their places there. */
 static void
-fetch(hp_join_group *m, hp_roster *roster, uint64_t now)
+fetch(const hp_job *job, hp_join_group *m, hp_roster *roster, uint64_t now)
 {
+    hp_roster *parent = hp_job_ring(job->rosters, m->parent);
     for (int i = m->joined_n - 1; i >= 0; i--) {
         hp_join join = hp_join_group_joined(m, i);
         hp_job_conn *conn = m->joined[i].peer;
         int rank = conn ? hp_comeback_find(roster, &join) : -1;
         if (rank < 0)
             continue;
+        if (parent)
+            parent->witnesses[m->joined[i].member.rank].placed = m->split;
         hp_join_group_withdraw(m, i);
         conn->join_group = NULL;
         conn->roster = roster;
@@ -308,7 +377,7 @@ make_known(hp_job *job, hp_recall *r, uint64_t now)
     snprintf(line, sizeof(line), "%s: known again, by its ranks: the server was started again", roster->label);
     job->owner->log(job->owner->arg, line);
     for (hp_join_group *m = job->join_groups; m; m = m->next)
-        fetch(m, roster, now);
+        fetch(job, m, roster, now);
 }
 
 /* The ring here that has gone on without the ranks of this one; NULL: none has. */
@@ -343,7 +412,7 @@ hp_caller *
 hp_recall_next(hp_job *job, uint64_t now)
 {
     for (hp_recall *r = job->recalls; r; r = r->next) {
-        if (r->parts_to == r->size && !successor(job, r) && !hp_job_ring(job->rosters, r->comm) && is_majority(r))
+        if (r->parts_to == r->size && !successor(job, r) && !hp_job_ring(job->rosters, r->comm) && is_majority(job, r))
             make_known(job, r, now);
         hp_caller *c = hp_job_ring(job->rosters, r->comm) ? r->callers : find_placed(job, r);
         if (!c)
@@ -409,9 +478,31 @@ answer(hp_job *job, hp_recall *r, uint64_t now)
     return 0;
 }
 
+static int
+awaits_roster(const hp_recall *r)
+{
+    return r->teller && r->parts_to < r->size;
+}
+
+/* A rank that is stopped must not keep the others waiting: one that has answered is asked. */
+static void
+ask_another(const hp_job *job, hp_recall *r, uint64_t now)
+{
+    hp_caller *c = r->callers;
+    while (c && (!c->told || c->conn == r->teller))
+        c = c->next;
+    if (!c || !awaits_roster(r) || now < r->asked + TELL_MS * HP_MS)
+        return;
+    clear_roster(r);
+    r->teller = NULL;
+    ask(job, r, c->conn, now);
+}
+
 void
 hp_recall_check(hp_job *job, uint64_t now)
 {
+    for (hp_recall *r = job->recalls; r; r = r->next)
+        ask_another(job, r, now);
     for (hp_recall *r = job->recalls; r;)
         r = answer(job, r, now) ? job->recalls : r->next; /* that may have freed any of them */
 }
@@ -419,9 +510,12 @@ hp_recall_check(hp_job *job, uint64_t now)
 int
 hp_recall_timed(const hp_job *job)
 {
-    for (const hp_recall *r = job->recalls; r; r = r->next)
+    for (const hp_recall *r = job->recalls; r; r = r->next) {
+        if (awaits_roster(r))
+            return 1;
         for (const hp_caller *c = r->callers; c; c = c->next)
             if (c->until != HP_NEVER)
                 return 1;
+    }
     return 0;
 }

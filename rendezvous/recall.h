@@ -11,13 +11,12 @@
 #include "rendezvous/job_state.h"
 #include "rendezvous/statement.h"
 
-enum { HP_SPLITS_UNKNOWN = UINT32_MAX }; /* of a roster that was recalled: none has joined a split of it since then */
-
 /* One connection whose JOIN names a ring that is not known yet. */
 typedef struct hp_caller {
     struct hp_caller *next;
     hp_job_conn *conn;
     int rank; /* in that ring */
+    hp_member member;
     int told; /* its statement has come */
     hp_statement statement;
     uint64_t until; /* it gives up then, for what it makes of the ring; HP_NEVER: it is a member that comes back */
@@ -46,13 +45,15 @@ hp_caller *hp_recall_next(hp_job *job, uint64_t now);
 /* Answers those whose ring has a higher epoch here, and those whose time is up. */
 void hp_recall_check(hp_job *job, uint64_t now);
 int hp_recall_timed(const hp_job *job); /* whether any time will be up */
-/* A rank joins, or refuses, this split of a ring that may have been recalled: earlier ones are over. */
-static inline void
-hp_recall_split(hp_roster *roster, uint32_t split)
-{
-    if (roster->splits == HP_SPLITS_UNKNOWN)
-        roster->splits = split;
-}
-void hp_recall_free(hp_job *job); /* sends nothing */
+/*
+ * Whether all ranks have joined this split, or grow, but for those for which it is over: rings are begun one by one, and the
+ * server that died may have begun some of them. All ranks of such a ring had their places, so that none of them joins here.
+ */
+int hp_recall_is_complete(const hp_job *job, hp_join_group *group);
+/* As far as the server knows, which has never heard it, unless a neighbour misses it: one that leaves says so to those. */
+int hp_recall_may_have_left(const hp_roster *roster, int rank);
+void hp_recall_placed(hp_roster *parent, int rank, uint32_t split);   /* this one, and those before, are over for it */
+int hp_recall_is_over(const hp_job *job, const hp_join_group *group); /* for any rank */
+void hp_recall_free(hp_job *job);                                     /* sends nothing */
 
 #endif

@@ -13,7 +13,6 @@
 #include "rendezvous/link_loss.h"
 #include "rendezvous/refused_call.h"
 #include "rendezvous/ring_names.h"
-#include "rendezvous/statement.h"
 #include "rendezvous/straggler.h"
 
 #include <string.h>

@@ -13,6 +13,7 @@ hp_statement_put(uint8_t out[HP_RECALL_BYTES], const hp_statement *s)
     hp_put32(out + 16, s->epoch);
     hp_put32(out + 20, s->standing);
     hp_put32(out + 24, s->patience);
+    hp_put32(out + 28, s->placed);
 }
 
 int
@@ -24,6 +25,7 @@ hp_statement_get(hp_statement *s, const uint8_t *in, size_t n)
     *s = (hp_statement){.origin = {hp_get64(in), hp_get32(in + 8), (int)hp_get32(in + 12)},
                         .epoch = hp_get32(in + 16),
                         .standing = (hp_standing)standing,
-                        .patience = hp_get32(in + 24)};
+                        .patience = hp_get32(in + 24),
+                        .placed = hp_get32(in + 28)};
     return s->origin.lineage != 0 && standing <= HP_STANDS_RUNNING;
 }

@@ -4,7 +4,8 @@
  * how far this rank has got in it. Pure.
  *
  *   RECALL    from the server: 1: with the roster 1
- *             to it: lineage 8 | split 4 | colour 4 | epoch 4 | standing 4 | patience 4; with the roster: ROSTER frames follow
+ *             to it: lineage 8 | split 4 | colour 4 | epoch 4 | standing 4 | patience 4 | placed 4;
+ *             with the roster: ROSTER frames follow
  */
 #ifndef HP_STATEMENT_H
 #define HP_STATEMENT_H
@@ -27,6 +28,7 @@ typedef struct hp_statement {
     hp_standing standing;
     uint32_t
         patience; /* ms for which it waits yet, for GO or for what it makes of the ring; 0: for as long as it takes */
+    uint32_t placed; /* of a member: the last split, or grow, of the ring that is over for it; 0: none is */
 } hp_statement;
 
 void hp_statement_put(uint8_t out[HP_RECALL_BYTES], const hp_statement *statement);

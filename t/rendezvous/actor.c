@@ -337,6 +337,7 @@ be_in_join(storm *t, actor *a)
     seat *e = actor_seat(a);
     hp_membership *m = &e->m;
     if (m->state == HP_CLIENT_ROSTER && m->ring.size == 0) {
+        hp_membership_placed(&a->world.m, m->options.split);
         seat_close(e, 0);
         next_scene(t, a);
         return;
@@ -358,11 +359,11 @@ be_in_join(storm *t, actor *a)
             a->at = AT_GO;
         }
     }
-    if (m->state == HP_CLIENT_GO) {
-        if (is_child(a, e))
-            next_scene(t, a);
-        else
-            go_on(t, a);
+    if (m->state == HP_CLIENT_GO && is_child(a, e)) {
+        hp_membership_placed(&a->world.m, m->options.split);
+        next_scene(t, a);
+    } else if (m->state == HP_CLIENT_GO) {
+        go_on(t, a);
     }
     if (a->clock > m->options.deadline + 2 * HP_SEC)
         storm_complain(t, a, "a join does not end");

@@ -40,7 +40,7 @@ enter(int g, const hp_join *join)
     s.conns[g].present = 1;
     hp_job_enter(s.job, &s.conns[g].conn, &hello);
     s.conns[g].conn.recalls = 1;
-    sim_say(&s, g, join->shrink ? HP_SHRINK : HP_JOIN, bytes, hp_join_put(bytes, join));
+    sim_say(&s, g, join->shrink ? HP_SHRINK : join->grow ? HP_GROW : HP_JOIN, bytes, hp_join_put(bytes, join));
 }
 
 /* Conn g comes as the member that conn `was` was. */
@@ -60,19 +60,25 @@ come(int g, int was)
 
 /* It tells of that ring. */
 static int
-tell(int g, int was, uint64_t lineage, int with_roster)
+state(int g, int was, const hp_statement *statement, int with_roster)
 {
     const hp_ring *ring = &s.conns[was].ring;
-    const hp_statement statement = {
-        .origin = {.lineage = lineage}, .epoch = ring->epoch, .standing = HP_STANDS_RUNNING};
     uint8_t bytes[HP_CONTROL_MAX];
-    hp_statement_put(bytes, &statement);
+    hp_statement_put(bytes, statement);
     int result = sim_say(&s, g, HP_RECALL, bytes, HP_RECALL_BYTES);
     for (int next = 0; with_roster && result == 0 && next < ring->size;) {
         size_t n = hp_part_put(bytes, ring, s.conns[was].rank, next, &next);
         result = sim_say(&s, g, HP_ROSTER, bytes, n);
     }
     return result;
+}
+
+static int
+tell(int g, int was, uint64_t lineage, int with_roster)
+{
+    const hp_statement statement = {
+        .origin = {.lineage = lineage}, .epoch = s.conns[was].ring.epoch, .standing = HP_STANDS_RUNNING};
+    return state(g, was, &statement, with_roster);
 }
 
 static void
@@ -105,6 +111,36 @@ majority(void)
     sim_close(&s);
 }
 
+/* Of a rank that never comes, and whose process has ended, only its neighbours know whether it has left. */
+static void
+one_has_left(int died)
+{
+    sim_open(&s);
+    sim_world(&s, N, 1);
+    uint64_t comm = s.conns[0].ring.comm;
+    const hp_member left = s.conns[0].ring.members[3];
+    die();
+    for (int i = 0; i < 3; i++)
+        come_and_tell(10 + i, i, comm, i == 0);
+    hp_job_probed(s.job, &left, 1, s.now);
+    sim_pass(&s, 20000);
+    is_int(0, s.conns[10].causes, "a rank that may have left before is not missed");
+    if (died) {
+        sim_lost(&s, 10, 3, 104, 5);
+        hp_job_probed(s.job, &left, 1, s.now);
+        sim_pass(&s, 2000);
+        is_int(3, s.conns[11].cause.rank, "until another rank does: %s", s.conns[11].cause.text);
+    }
+    for (int g = 10; g < 13; g++) {
+        sim_count(&s, g, HP_LEAVE, 7);
+        sim_lose(&s, g);
+    }
+    is_int(died, s.conns[12].causes, "the others leave as in any job");
+    sim_pass(&s, 60000);
+    ok(!s.job->rosters, "and it is over");
+    sim_close(&s);
+}
+
 static void
 split(void)
 {
@@ -123,6 +159,105 @@ split(void)
             tell(10 + i, i, comm, i == 0);
     }
     ok(sim_has_ring(&s, 10, 0, N, 0) && sim_has_ring(&s, 13, 3, N, 0), "a split of any number makes its parent known");
+    sim_close(&s);
+}
+
+/* Even ranks and odd ones are to have a ring each, as split 3. The ranks in `told` had theirs when the server died. */
+static void
+split_in_halves(hp_join joins[N])
+{
+    sim_open(&s);
+    sim_world(&s, N, 1);
+    for (int i = 0; i < N; i++) {
+        joins[i] = sim_derived_of(&s, i);
+        joins[i].split = 3;
+        joins[i].color = i % 2;
+        joins[i].epoch = 7 + (uint32_t)i;
+        sim_join(&s, 20 + i, &joins[i]);
+    }
+    die();
+}
+
+/* Members of the parent come back. That split is over for the even ones. */
+static void
+parent_comes(uint64_t comm)
+{
+    for (int i = 0; i < N; i++) {
+        const hp_statement statement = {
+            .origin = {.lineage = comm}, .standing = HP_STANDS_RUNNING, .placed = i % 2 ? 2 : 3};
+        come(10 + i, i);
+        state(10 + i, i, &statement, i == 0);
+    }
+}
+
+static void
+one_colour(int parent_first)
+{
+    hp_join joins[N], next;
+    split_in_halves(joins);
+    uint64_t comm = s.conns[0].ring.comm;
+    if (parent_first)
+        parent_comes(comm);
+    next = joins[0];
+    next.split = 4;
+    enter(40, &next); /* it is on already */
+    enter(31, &joins[1]);
+    enter(33, &joins[3]);
+    if (!parent_first) {
+        parent_comes(comm);
+        sim_pass(&s, 2500); /* the first to come was asked for the roster, and tells nothing */
+        tell(13, 3, comm, 1);
+    }
+    ok(sim_has_ring(&s, 31, 0, 2, 0) && sim_has_ring(&s, 33, 1, 2, 0),
+       "a split is over for half of the ranks: the others are not kept waiting, %s",
+       parent_first ? "if they come last" : "if they come first");
+    is_int(0, s.conns[40].causes, "nor is one that has gone on ended");
+    sim_close(&s);
+}
+
+static void
+one_rank(void)
+{
+    hp_join joins[N];
+    split_in_halves(joins);
+    uint64_t comm = s.conns[0].ring.comm;
+    const hp_statement statement = {.origin = {.lineage = s.conns[21].ring.comm, .split = 3, .color = 1},
+                                    .standing = HP_STANDS_ASSIGNED,
+                                    .patience = 5000};
+    parent_comes(comm);
+    enter(33, &joins[3]);
+    ok(!s.conns[33].ring.size, "one whose ring another rank has waits for that");
+    come(31, 21);
+    state(31, 21, &statement, 1);
+    ok(sim_has_ring(&s, 33, 1, 2, 0), "and gets its place in it");
+    is_int(0, (long)(s.job->join_groups != NULL), "nobody is in the split any more");
+    sim_close(&s);
+}
+
+/* Nobody waited to join, as some ranks were told: if one does now, it waits for the next grow. */
+static void
+no_grow(void)
+{
+    hp_join newcomer = sim_join_of(-1, 1, 1);
+    sim_open(&s);
+    sim_world(&s, N, 1);
+    uint64_t comm = s.conns[0].ring.comm;
+    die();
+    for (int i = 0; i < N; i++) {
+        const hp_statement statement = {.origin = {.lineage = comm}, .standing = HP_STANDS_RUNNING, .placed = i < 2};
+        come(10 + i, i);
+        state(10 + i, i, &statement, i == 0);
+    }
+    newcomer.grow = 1;
+    sim_join(&s, 40, &newcomer);
+    for (int i = 2; i < N; i++) {
+        hp_join join = sim_derived_of(&s, i);
+        join.split = 1;
+        join.grow = 1;
+        enter(30 + i, &join);
+    }
+    ok(s.conns[32].empty == 1 && s.conns[33].empty == 1, "a ring that has not grown for some does not grow for others");
+    ok(!s.conns[40].ring.size, "the newcomer waits");
     sim_close(&s);
 }
 
@@ -204,7 +339,13 @@ main(void)
     plan_lazy();
     tap_limit(60);
     majority();
+    one_has_left(0);
+    one_has_left(1);
     split();
+    one_colour(0);
+    one_colour(1);
+    one_rank();
+    no_grow();
     too_few();
     epochs(0);
     epochs(1);

@@ -1,14 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # comeback.t: hoop-rendezvous is killed, and started again on its port: a job that splits all the time goes on, however
-# often that happens; so does one that shrinks or grows after it, and a server with another secret meanwhile changes nothing.
+# often that happens; so does one that shrinks or grows after it, or whose last rank has left before, and a server with another secret meanwhile changes nothing.
 # time limit: 240
 . "$abs_top_srcdir/t/tap/tap.sh"
 
 server=$abs_top_builddir/bin/hoop-rendezvous
 splitter=$abs_top_builddir/t/sys/splitter
-# A rank that leaves its part of a split while the server is away may wait for it: hoop-rendezvous(8), --comes-back.
-[ -n "${HOOP_TEST_FULL:-}" ] || skip_all 'HOOP_TEST_FULL is not set: --comes-back is experimental, and this may fail'
 unset HOOP_RANK HOOP_SIZE HOOP_RENDEZVOUS HOOP_SECRET_FD HOOP_SECRET_FILE HOOP_JOB HOOP_SECURITY
 export HOOP_OP_TIMEOUT_MS=90000 HOOP_BOOTSTRAP_TIMEOUT_MS=90000
 cd "$tmp" || bail 'no scratch folder'
@@ -79,6 +77,18 @@ after()
     serve "$secret"
 }
 
+# The server dies after the last rank has left, and before the others do.
+early()
+{
+    port=$(own_port)
+    serve "$secret"
+    ranks 4 2 early
+    await ended 1
+    die
+    serve "$secret"
+    fine 4 'ranks that leave later than one that left before'
+}
+
 shrinks()
 {
     after shrink
@@ -113,6 +123,6 @@ impostor()
     fine 4 'the right one, after it, does'
 }
 
-for picture in ten_deaths shrinks grows impostor; do scene $picture $picture; done
+for picture in ten_deaths early shrinks grows impostor; do scene $picture $picture; done
 scenes_end
 done_testing

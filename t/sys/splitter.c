@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * splitter SPLITS [shrink|grow|join]: a program that splits its communicator so often, adds up in all and in each part, and then
- * loses its last rank and shrinks, or takes in a process that waits, or is that process, for t/sys/comeback.t. It writes the number of each
- * split that is done. What hoop says of an error goes to standard error.
+ * splitter SPLITS [shrink|grow|join|early]: a program that splits its communicator so often, adds up in all and in each part, and then
+ * loses its last rank and shrinks, or takes in a process that waits, or is that process, or waits for 5 s after its last rank
+ * has left, for t/sys/comeback.t. It writes the number of each split that is done. What hoop says of an error goes to standard
+ * error.
  */
 #include "hoop.h"
 
@@ -73,6 +74,8 @@ main(int argc, char **argv)
         check(hoop_comm_grow(comm, &next), comm, "grow");
         grown = next != comm;
     }
+    if (strcmp(then, "early") == 0 && hoop_comm_rank(comm) < hoop_comm_size(comm) - 1)
+        sleep(5);
     if (!next)
         return hoop_comm_destroy(comm) != HOOP_SUCCESS;
     add_up(next, "in the next");

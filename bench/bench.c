@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <math.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -267,6 +268,12 @@ addend(int of_rank, size_t i)
     return (float)(of_rank + 1) * (float)(1 + i % 13);
 }
 
+static int
+is_right(const trial *t, float got, float right)
+{
+    return fabs((double)got - (double)right) <= t->peer->within * (double)right;
+}
+
 /* The first operation of a size: timed apart, and its result is checked. */
 static void
 check(trial *t)
@@ -278,7 +285,7 @@ check(trial *t)
     bench_barrier();
     t->first = slowest(timed(t));
     for (size_t i = 0; i < t->count && !t->peer->moves_only; i++)
-        wrong += t->data[i] != ranks_sum * (float)(1 + i % 13);
+        wrong += !is_right(t, t->data[i], ranks_sum * (float)(1 + i % 13));
     shared->wrong[rank] = wrong;
 }
 

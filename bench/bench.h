@@ -23,6 +23,7 @@ typedef struct bench_peer {
     void (*prepare)(void *context, float *data, size_t count);   /* once for each size, not timed; may be NULL */
     void (*allreduce)(void *context, float *data, size_t count); /* sum, in place */
     int moves_only; /* a limit: bytes move, nothing is summed, so there is nothing to check */
+    double within;  /* how far a result may be off, to the right one; 0: it is exact */
 } bench_peer;
 
 /* Joins the other ranks of this run. Ends the program with a sentence when it cannot. */

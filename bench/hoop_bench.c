@@ -68,12 +68,14 @@ main(void)
 {
     hoop_comm *comm;
     bench_peer peer = {.allreduce = allreduce};
-    const char *how = getenv("BENCH_HOOP");
+    const char *how = getenv("BENCH_HOOP"), *wire = getenv("HOOP_WIRE_DTYPE");
     int bad;
     if (how && strcmp(how, "fused") == 0)
         peer.allreduce = allreduce_fused;
     else if (how && strcmp(how, "apart") == 0)
         peer.allreduce = allreduce_apart;
+    if (wire && strcmp(wire, "e4m3") == 0) /* the addends, then the sum, to the nearest with 4 bits */
+        peer.within = 2.0625 / 16;
     must(hoop_comm_create(&comm, NULL), NULL);
     peer.context = comm;
     bench_join(hoop_comm_rank(comm), hoop_comm_size(comm));

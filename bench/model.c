@@ -420,7 +420,7 @@ options_for(const model_options *o)
     hp_plan_options plan = o->plan;
     if (o->algorithm >= 0) {
         plan.spread_bytes = plan.halves_bytes = 0;
-        plan.levels = 0;
+        plan.levels = HP_LEVELS_NONE;
     }
     if (is_staged(o))
         plan.channels = 1;

@@ -223,7 +223,7 @@ logical_option(request *r, int option, const char *name, const char *value)
     case SLICE_BYTES: r->model.plan.slice_bytes = (uint32_t)size(name, value, NULL); break;
     case CHANNELS: r->model.plan.channels = (uint32_t)size(name, value, NULL); break;
     case HOST: r->model.host_ranks = (int)size(name, value, NULL); break;
-    case LEVELS: r->model.plan.levels = 1; break;
+    case LEVELS: r->model.plan.levels = HP_LEVELS_ALL; break;
     case SHAPE: r->model.algorithm = algorithm(value); break;
     case HIERARCHY: r->group = (int)size(name, value, NULL); break;
     case RUNS: r->runs = (int)size(name, value, NULL); break;

@@ -88,7 +88,7 @@ make_channels(hoop_comm *comm, hoop_error *error)
     comm->plan.spread_bytes =
         hp_plan_spread(hp_config_number(&comm->config, HP_SET_spread_bytes), one_host, comm->size);
     comm->plan.hosts = &comm->hosts;
-    comm->plan.levels = (int)hp_config_number(&comm->config, HP_SET_levels);
+    comm->plan.levels = (hp_levels)(HP_LEVELS_LONG - hp_config_number(&comm->config, HP_SET_levels));
     comm->plan.exchange_bytes = hp_links_are_repaired(comm, one_host) ? HP_UNACKED_LARGE : 0;
     hp_plan_depth(&comm->plan, &o.window, one_host, hp_config_number(&comm->config, HP_SET_shm) != 0);
     o.slice_bytes = comm->plan.slice_bytes;

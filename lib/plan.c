@@ -210,7 +210,7 @@ fits_levels(const hp_call *call, int size, const hp_plan_options *options)
 {
     hp_plan plan = {0};
     const hp_host_map *hosts = options->hosts;
-    if ((call->kind != HP_ALLREDUCE && call->kind != HP_BARRIER) || options->levels == 0 || !hosts ||
+    if ((call->kind != HP_ALLREDUCE && call->kind != HP_BARRIER) || options->levels == HP_LEVELS_NONE || !hosts ||
         hosts->count < 2 || hosts->most < 2 || call->ordered || is_narrow(call, size, options))
         return 0;
     shape_levels(&plan, call, options);
@@ -223,7 +223,7 @@ pick_algorithm(const hp_call *call, int size, const hp_plan_options *options)
 {
     if (size == 1)
         return HP_ALG_LOCAL;
-    if (fits_levels(call, size, options))
+    if (options->levels == HP_LEVELS_ALL && fits_levels(call, size, options))
         return HP_ALG_LEVELS;
     if (fits_doubling(call, size, options))
         return HP_ALG_DOUBLING;
@@ -231,6 +231,8 @@ pick_algorithm(const hp_call *call, int size, const hp_plan_options *options)
         return HP_ALG_SPREAD;
     if (call->ordered || is_narrow(call, size, options))
         return HP_ALG_ALLPAIRS;
+    if (fits_levels(call, size, options))
+        return HP_ALG_LEVELS;
     if (fits_halves(call, size, options))
         return HP_ALG_HALVES;
     switch ((hp_kind)call->kind) {

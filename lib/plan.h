@@ -28,6 +28,9 @@ typedef enum hp_algorithm {
 
 enum { HP_ORDERED_MOST = 64 }; /* ranks of a reduction in rank order: a window has so many steps */
 
+/* Which operations go over two levels: none; all that can; vectors for which no doubling and no spread fits. */
+typedef enum hp_levels { HP_LEVELS_NONE, HP_LEVELS_ALL, HP_LEVELS_LONG } hp_levels;
+
 typedef struct hp_plan_options {
     uint32_t slice_bytes;  /* a slot's size: the largest slice */
     uint32_t slices;       /* S at full size; window must be at least S + 1 */
@@ -36,7 +39,7 @@ typedef struct hp_plan_options {
     uint32_t spread_bytes; /* and while what each rank receives, size - 1 or log2 size vectors, is no more; 0: never */
     uint32_t halves_bytes; /* largest vector for the halves */
     const hp_host_map *hosts; /* NULL, or a map that is not known: no levels */
-    int levels;               /* 1: wherever they can be; 0: never */
+    hp_levels levels;         /* where they can be */
     uint32_t one_bytes;       /* levels: up to here one rank of each host meets the others, */
     uint32_t whole_bytes;     /* while a host receives no more, hosts exchange whole sums, in one hop; */
     uint32_t block_bytes;     /* of a block at least, where there are several */

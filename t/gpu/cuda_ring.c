@@ -306,6 +306,15 @@ test_narrow(party *p)
     }
 }
 
+/* Two ranks a host, the last one alone. */
+static int
+over_levels(int rank, int size, void *arg)
+{
+    (void)arg;
+    party_set_host(rank, 2);
+    return cuda_rank_be(rank, size, collectives, 0);
+}
+
 /* With an argument: only the collectives, with that many ranks, for a sanitizer. */
 int
 main(int argc, char **argv)
@@ -322,6 +331,8 @@ main(int argc, char **argv)
     for (int size = 1; size <= 8; size *= 2)
         cuda_rank_party(&p, size, collectives, 0, "collectives on device memory have the bits of those on host memory");
     cuda_rank_party(&p, 3, collectives, 0, "... also where the ring is no power of two");
+    for (int size = 4; size <= 5; size++)
+        ok(party_run(&p, size, over_levels, NULL, 60) == 0, "%d ranks: ... also over two levels", size);
     setenv("HOOP_ORDER", "rank", 1);
     cuda_rank_party(&p, 3, collectives, 0, "... also in rank order");
     unsetenv("HOOP_ORDER");

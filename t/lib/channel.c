@@ -281,7 +281,7 @@ algorithm_of(const sim_ring *o)
     options.spread_bytes = o->spread_bytes;
     options.halves_bytes = o->halves_bytes;
     options.hosts = o->hosts;
-    options.levels = 1;
+    options.levels = HP_LEVELS_ALL;
     for (int i = 0; i < o->size; i++)
         order[i] = i;
     hp_plan_make(&plan, &o->call[0], NULL, order, o->size, &options, 0, 1);

@@ -167,7 +167,7 @@ static void
 test_levels(void)
 {
     hp_plan_options o = standard;
-    o.levels = 1;
+    o.levels = HP_LEVELS_ALL;
     o.one_bytes = 4096;
     o.whole_bytes = 16384;
     o.block_bytes = 65536;
@@ -180,9 +180,15 @@ test_levels(void)
     shape_is(0, 0, 0, HP_BROADCAST, 4097, &o, "a broadcast on 4 x 2");
     o.hosts = map_of(2, 4, 1);
     shape_is(4, 0, 8 + 1, HP_ALLREDUCE, 1 << 20, &o, "4 MiB on 4 and 5 ranks");
-    o.levels = 0;
+    o.levels = HP_LEVELS_NONE;
     shape_is(0, 0, 0, HP_ALLREDUCE, 1, &o, "levels = 0");
-    o.levels = 1;
+    o.levels = HP_LEVELS_LONG;
+    o.hosts = map_of(4, 2, 0);
+    shape_is(0, 0, 0, HP_BARRIER, 0, &o, "a barrier that doubles");
+    shape_is(0, 0, 0, HP_ALLREDUCE, o.spread_bytes / 12, &o, "what three doublings receive");
+    shape_is(2, 1, 2 + 6, HP_ALLREDUCE, o.spread_bytes / 12 + 1, &o, "what is longer");
+    o.levels = HP_LEVELS_ALL;
+    o.hosts = map_of(2, 4, 1);
     o.stage_bytes = 3000;
     shape_is(0, 0, 0, HP_ALLREDUCE, 1 << 20, &o, "a stage without room");
     o.hosts = map_of(8, 1, 0);

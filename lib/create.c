@@ -168,6 +168,8 @@ divide(hoop_comm *comm, hp_derivation how, hoop_comm **out)
         hp_progress_placed(comm, comm->splits);
         return HOOP_SUCCESS;
     }
+    if (error.code == HOOP_ERR_PEER_LOST)
+        comm->lost_in_split = error;
     /* the other ranks must not wait in a split for a rank whose call has failed; the server knows whether one does */
     hoop_error cause_for_others;
     char me[96];
@@ -231,6 +233,8 @@ end_ring(hoop_comm *comm)
         return 1;
     hp_err_set(&error, HOOP_ERR_ABORTED, "%s called hoop_comm_shrink", hp_comm_name(comm, comm->rank, me));
     error.rank = error.reporter = comm->rank;
+    if (comm->lost_in_split.code) /* others may not have heard of it in their call of that split */
+        error = comm->lost_in_split;
     return hp_progress_abort(comm, atomic_load(&comm->fault.known) ? &comm->fault.error : &error);
 }
 

@@ -69,6 +69,7 @@ typedef struct chaos_script {
     uint64_t seed;
     chaos_scene scene;
     int proxied, shared;
+    int host; /* ranks of a host, over which long operations have two levels; 0: all are on one */
     const char *stripes, *channels, *checksum;
     int guests, phases;
     int slot[CHAOS_GUESTS];

@@ -522,6 +522,8 @@ set_up(life *l)
         setenv("HOOP_LINK_REPAIR", "all", 1);
         proxy_stand_before(l->run->proxy, s->slot[chaos_guest]);
     }
+    if (s->host)
+        party_set_host(chaos_guest, s->host);
     setenv("HOOP_SHM", s->shared ? "1" : "0", 1);
     setenv("HOOP_STRIPES", s->stripes, 1);
     setenv("HOOP_CHANNELS", s->channels, 1);

@@ -166,17 +166,19 @@ chaos_write(chaos_script *s, uint64_t seed)
     s->phases = s->scene == CHAOS_FROZEN ? 1 : 2 + (int)pick(&w, CHAOS_PHASES - 1);
     for (int i = 0; i < s->phases; i++)
         write_phase(&w, &s->phase[i]);
+    s->host = s->proxied || s->scene == CHAOS_FROZEN || pick(&w, 2) ? 0 : 2 + (int)pick(&w, 2);
 }
 
 void
 chaos_print(const chaos_script *s)
 {
-    diag("%s: %d ranks, %s, %s channel(s) of %s stripe(s), checksum %s; repeat it with HOOP_CHAOS_SEEDS=%llu",
-         chaos_scene_name(s->scene), CHAOS_SLOTS,
-         s->proxied  ? "proxy"
-         : s->shared ? "shared memory"
-                     : "TCP",
-         s->channels, s->stripes, s->checksum, (unsigned long long)s->seed);
+    diag(
+        "%s: %d ranks, %d a host, %s, %s channel(s) of %s stripe(s), checksum %s; repeat it with HOOP_CHAOS_SEEDS=%llu",
+        chaos_scene_name(s->scene), CHAOS_SLOTS, s->host ? s->host : CHAOS_SLOTS,
+        s->proxied  ? "proxy"
+        : s->shared ? "shared memory"
+                    : "TCP",
+        s->channels, s->stripes, s->checksum, (unsigned long long)s->seed);
     for (int i = 0; i < s->phases; i++) {
         const chaos_phase *p = &s->phase[i];
         diag("phase %d: guests %#x come; at its end guests %#x are there, and %d operations follow", i, p->come,

@@ -264,6 +264,25 @@ parts(int rank, int size, void *arg)
     return (hoop_comm_destroy(again) | hoop_comm_destroy(part) | hoop_comm_destroy(comm)) != HOOP_SUCCESS;
 }
 
+/* Rank 1 dies in a split: those that hear of it shrink at once, and the others must hear of rank 1, too, not of these. */
+static int
+in_a_split(int rank, int size, void *arg)
+{
+    hoop_comm *comm = party_join(1), *part;
+    if (rank == 1 && fork() == 0) {
+        usleep((useconds_t)(tap_mix(*(const uint64_t *)arg) % 10000));
+        kill(getppid(), SIGKILL);
+        _exit(0);
+    }
+    while (hoop_comm_split(comm, 0, 0, &part) == HOOP_SUCCESS)
+        hoop_comm_destroy(part);
+    hoop_error e = {.size = sizeof(e)};
+    hoop_comm_error(comm, &e);
+    if (e.code != HOOP_ERR_PEER_LOST || !strstr(e.text, "rank 1 "))
+        return bad("another error", comm);
+    return go_on(&comm, size - 1, rank) || hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
 static int
 refuses(const char *what, hoop_comm *comm, hoop_result wanted, hoop_result seen, hoop_comm **next, const char *words)
 {
@@ -381,6 +400,11 @@ main(void)
     party_expect(&p, 3, misused, NULL, 90, "misuse");
     party_run(&p, 4, left, NULL, 90);
     without_rank_1("nobody waits for a rank that leaves its failed ring");
+    for (int round = 0; round < party_rounds(40); round++) {
+        uint64_t seed = tap_random();
+        party_run(&p, 5, in_a_split, &seed, 90);
+        without_rank_1("a rank dies in a split");
+    }
     party_run(&p, 6, parts, NULL, 90);
     without_rank_1("a part of the ring is shrunk, and the ring");
     setenv("HOOP_QUORUM", "majority", 1);

@@ -221,10 +221,12 @@ hp_comeback_take(hp_roster *r, int rank, void *peer, const hp_join *join, uint64
         r->events->send(r->events->arg, peer, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
         return;
     }
-    if (!join->ring)
+    if (!join->ring) {
+        r->witnesses[rank].number = join->epoch; /* it may send this JOIN once more */
         hp_events_assign(r->events, peer, r, rank);
-    else
+    } else {
         hp_roster_back(r, rank, join->completed, now);
+    }
     if (r->state == HP_ROSTER_RUNNING)
         r->events->send(r->events->arg, peer, HP_GO, NULL, 0);
 }

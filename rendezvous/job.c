@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "rendezvous/admission.h"
 #include "rendezvous/grow.h"
+#include "rendezvous/half_split.h"
 #include "rendezvous/hold_up.h"
 #include "rendezvous/job_watch.h"
 #include "rendezvous/note.h"
@@ -142,7 +143,7 @@ open_ring(hp_job *job, const hp_join_group *m, int first, int count, uint64_t no
     hp_roster *roster = hp_roster_new(m, label, m->joined + first, count, job->next_comm, now);
     if (roster) {
         const hp_roster *parent = hp_job_ring(job->rosters, m->parent);
-        roster->origin = (hp_origin){0, m->split, m->joined[first].color};
+        roster->origin = (hp_origin){.parent = m->parent, .split = m->split, .color = m->joined[first].color};
         if (parent && (m->shrink || m->grow))
             roster->origin = parent->origin;
         if (!m->shrink)
@@ -160,7 +161,7 @@ open_ring(hp_job *job, const hp_join_group *m, int first, int count, uint64_t no
 static void
 open_rings(hp_job *job, hp_join_group *m, uint64_t now)
 {
-    if (m->grow && (hp_recall_is_over(job, m) || !hp_grow_take(job, m, now))) /* the ring stays as it is */
+    if (m->grow && (hp_half_split_is_over(job, m) || !hp_grow_take(job, m, now))) /* the ring stays as it is */
         for (int i = 0; i < m->joined_n; i++)
             m->joined[i].color = -1;
     hp_join_group_sort(m);
@@ -200,7 +201,7 @@ update(hp_job *job, uint64_t now)
         hp_join_group *m = *at;
         check_parent(job, m, now);
         hp_shrink_check(job, m, now);
-        if (m->shrink ? hp_shrink_is_complete(job, m, now) : hp_recall_is_complete(job, m)) {
+        if (m->shrink ? hp_shrink_is_complete(job, m, now) : hp_half_split_is_complete(job, m)) {
             hp_job_watch_start(job, m, now);
             open_rings(job, m, now);
         } else {
@@ -351,8 +352,6 @@ join(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now
     if (resume(conn, &request, now) || hp_recall_keep(job, conn, type, &request, payload, n, now))
         return 0;
     hp_roster *parent = hp_job_ring(job->rosters, request.parent);
-    if (request.split && parent && request.parent_rank < parent->ring.size)
-        hp_recall_placed(parent, request.parent_rank, request.split - 1);
     if (!request.shrink && parent && (request.color < 0 || request.grow) &&
         request.split < parent->splits) /* it takes no part, and the others have their ring */
         send_empty_roster(conn, request.parent);
@@ -379,10 +378,10 @@ static int
 recalled(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
     hp_statement statement;
-    if (conn->recall && hp_recall_message(conn, type, payload, n, error))
+    if (conn->recall && hp_recall_message(conn, type, payload, n, now, error))
         return -1;
     if (conn->roster && type == HP_RECALL && hp_statement_get(&statement, payload, n))
-        hp_recall_placed(conn->roster, conn->rank, statement.placed);
+        hp_half_split_over(conn->roster, conn->rank, statement.placed);
     replay(conn->job, now);
     update(conn->job, now);
     return 0;
@@ -411,14 +410,16 @@ refused(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_
     hp_roster *ring = conn->roster;
     hp_join absent = {.parent = ring->ring.comm, .parent_rank = conn->rank, .parent_size = ring->ring.size};
     hoop_error cause;
-    int legible = hp_refusal_get(&absent.split, &cause, payload, n), known = !ring->recalled || ring->splits;
-    if (!legible || (known && absent.split > ring->splits && absent.split - ring->splits >= HP_SPLITS_AHEAD)) {
+    int legible = hp_refusal_get(&absent.split, &cause, payload, n);
+    if (!legible ||
+        (!ring->recalled && absent.split > ring->splits && absent.split - ring->splits >= HP_SPLITS_AHEAD)) {
         hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed REFUSED");
         return -1;
     }
     cause.rank = cause.reporter = conn->rank;
     cause.phase = HOOP_PHASE_BRINGUP;
-    if (!known || absent.split < ring->splits || ring->state != HP_ROSTER_RUNNING) /* it may be of long ago */
+    if (!hp_half_split_is_next(ring, absent.split) || absent.split < ring->splits ||
+        ring->state != HP_ROSTER_RUNNING) /* it may be of long ago */
         return 0;
     hp_join_group *m = find_join_group(conn->job, &absent, now);
     if (m)
@@ -435,7 +436,7 @@ forget(hp_job_conn *conn, int returns, const char *why, uint64_t now)
     hp_join_group *m = conn->join_group;
     conn->roster = NULL;
     conn->join_group = NULL;
-    hp_recall_forget(conn);
+    hp_recall_forget(conn, now);
     if (m && returns)
         hp_join_group_broke(m, conn, now);
     else if (m)
@@ -531,7 +532,7 @@ hp_job_probed(hp_job *job, const hp_member *who, int ended, uint64_t now)
         for (int i = 0; i < r->ring.size; i++) {
             if (!hp_member_same(&r->ring.members[i], who))
                 continue;
-            if (ended && !hp_recall_may_have_left(r, i))
+            if (ended && !hp_recall_may_have_left(job, r, i))
                 hp_roster_ended(r, i);
             else if (!ended)
                 hp_link_loss_alive(&r->losses, i, now);

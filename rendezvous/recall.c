@@ -9,6 +9,7 @@
 #include "base/wire.h"
 #include "net/tcp.h"
 #include "rendezvous/admission.h"
+#include "rendezvous/half_split.h"
 #include "rendezvous/shrink.h"
 
 #include <stdio.h>
@@ -90,10 +91,14 @@ caller_of(const hp_job_conn *conn)
 
 /* The next part of the roster, from the rank that was asked for it. */
 static int
-take_part(hp_recall *r, const uint8_t *payload, size_t n)
+take_part(hp_recall *r, const uint8_t *payload, size_t n, uint64_t now)
 {
     hp_part part;
-    if (!hp_part_get(&part, payload, n) || part.size != r->size || part.comm != r->comm || part.first != r->parts_to)
+    if (!hp_part_get(&part, payload, n) || part.size != r->size || part.comm != r->comm)
+        return 0;
+    if (part.first > 0 && r->parts_to == 0) /* of an answer that was given up */
+        return 1;
+    if (part.first != r->parts_to)
         return 0;
     if (!r->ring.members) {
         r->ring = (hp_ring){.comm = part.comm, .epoch = part.epoch, .rank = -1, .least = part.least, .most = part.most};
@@ -104,6 +109,7 @@ take_part(hp_recall *r, const uint8_t *payload, size_t n)
     if (!r->ring.order || !r->ring.members || !hp_part_members(&part, r->ring.members, r->ring.order))
         return 0;
     r->parts_to += part.count;
+    r->asked = now;
     if (r->parts_to < r->size || (hp_ring_close(&r->ring) && hp_ring_digest(&r->ring) == r->digest))
         return 1;
     r->parts_to = 0; /* it is none: take_out asks the next rank */
@@ -111,7 +117,7 @@ take_part(hp_recall *r, const uint8_t *payload, size_t n)
 }
 
 int
-hp_recall_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, hoop_error *error)
+hp_recall_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
     hp_recall *r = conn->recall;
     hp_caller *c = caller_of(conn);
@@ -121,7 +127,8 @@ hp_recall_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n,
     else if (type == HP_RECALL)
         right = c->told = hp_statement_get(&c->statement, payload, n);
     else if (type == HP_ROSTER)
-        right = r->teller != conn || (r->parts_to < r->size && take_part(r, payload, n)); /* another one may tell */
+        right =
+            r->teller != conn || (r->parts_to < r->size && take_part(r, payload, n, now)); /* another one may tell */
     if (right)
         return 0;
     hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed statement of its ring");
@@ -150,7 +157,7 @@ drop(hp_job *job, hp_recall *r)
 
 /* If it was to tell the roster, and has not, the next one is asked. */
 static hp_caller *
-take_out(hp_job *job, hp_caller *c)
+take_out(hp_job *job, hp_caller *c, uint64_t now)
 {
     hp_recall *r = c->conn->recall;
     hp_caller **at = &r->callers;
@@ -164,7 +171,7 @@ take_out(hp_job *job, hp_caller *c)
         if (r->parts_to < r->size)
             clear_roster(r);
         if (r->parts_to < r->size && r->callers)
-            ask(job, r, r->callers->conn, r->asked);
+            ask(job, r, r->callers->conn, now);
     }
     if (!r->callers)
         drop(job, r);
@@ -172,10 +179,10 @@ take_out(hp_job *job, hp_caller *c)
 }
 
 void
-hp_recall_forget(hp_job_conn *conn)
+hp_recall_forget(hp_job_conn *conn, uint64_t now)
 {
     if (conn->recall)
-        free(take_out(conn->job, caller_of(conn)));
+        free(take_out(conn->job, caller_of(conn), now));
 }
 
 void
@@ -188,46 +195,25 @@ hp_recall_free(hp_job *job)
 
 /* --- a ring that is known again --- */
 
+/* Whether another rank waits for this one in an operation, a message or a split, or has lost its connection to it. */
 static int
-is_over_for(const hp_roster *parent, int rank, const hp_join_group *m)
-{
-    return parent && parent->recalled && m->split && parent->witnesses[rank].placed >= m->split;
-}
-
-int
-hp_recall_may_have_left(const hp_roster *r, int rank)
+is_missed(const hp_job *job, const hp_roster *r, int rank)
 {
     int missed = 0;
-    for (int i = 0; i < r->ring.size; i++)
-        missed |= r->losses.loss[i].peer == rank;
-    return r->recalled && r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].heard && !missed;
-}
-
-void
-hp_recall_placed(hp_roster *parent, int rank, uint32_t split)
-{
-    if (parent->witnesses[rank].placed < split)
-        parent->witnesses[rank].placed = split;
-}
-
-int
-hp_recall_is_over(const hp_job *job, const hp_join_group *m)
-{
-    const hp_roster *parent = hp_job_ring(job->rosters, m->parent);
-    for (int rank = 0; rank < m->size; rank++)
-        if (is_over_for(parent, rank, m))
-            return 1;
-    return 0;
+    for (int i = 0; i < r->ring.size; i++) {
+        const hp_witness *w = &r->witnesses[i];
+        missed |= r->losses.loss[i].peer == rank || (w->in_op && w->report.awaited.rank == rank) ||
+                  (w->waiting.call.kind && w->waiting.awaited.rank == rank);
+    }
+    for (const hp_join_group *m = job->join_groups; m; m = m->next)
+        missed |= m->parent == r->ring.comm && !m->shrink && m->joined_n > 0 && !hp_join_group_has(m, rank);
+    return missed;
 }
 
 int
-hp_recall_is_complete(const hp_job *job, hp_join_group *m)
+hp_recall_may_have_left(const hp_job *job, const hp_roster *r, int rank)
 {
-    const hp_roster *parent = hp_job_ring(job->rosters, m->parent);
-    for (int rank = 0; rank < m->size; rank++)
-        if (is_over_for(parent, rank, m))
-            hp_join_group_excuse(m, rank);
-    return m->joined_n == m->size || (m->parent && m->joined_n > 0 && hp_join_group_is_known(m));
+    return r->recalled && r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].heard && !is_missed(job, r, rank);
 }
 
 /* Which of its ranks have told of it; NULL: out of memory. */
@@ -253,7 +239,7 @@ any_statement(const hp_recall *r)
     return c ? &c->statement : NULL;
 }
 
-/* A process that has come for whatever ring, or joins one. */
+/* A process that has come for whatever ring, joins one, or is a member of one that is known again. */
 static int
 is_here(const hp_job *job, const hp_member *member)
 {
@@ -265,16 +251,37 @@ is_here(const hp_job *job, const hp_member *member)
         for (int i = 0; i < m->joined_n; i++)
             if (hp_member_same(&m->joined[i].member, member))
                 return 1;
+    for (const hp_roster *roster = job->rosters; roster; roster = roster->next)
+        for (int i = 0; i < roster->ring.size; i++)
+            if (roster->peers[i] && hp_member_same(&roster->ring.members[i], member))
+                return 1;
     return 0;
 }
 
-/* Ranks wait in a split for those that have their ring, and these for the ranks that join again. */
+/* Ranks have told of a later epoch of the same ring: those that are here are there. */
+static int
+is_outdated(const hp_job *job, const hp_statement *s)
+{
+    for (const hp_recall *r = job->recalls; r; r = r->next)
+        for (const hp_caller *c = r->callers; c; c = c->next)
+            if (c->told && c->statement.origin.lineage == s->origin.lineage && c->statement.epoch > s->epoch)
+                return 1;
+    return 0;
+}
+
+/*
+ * More than half have told of it, or are here for another ring: ranks wait in a split for those that have their ring, and
+ * these for the ranks that join again.
+ */
 static int
 is_majority(const hp_job *job, const hp_recall *r)
 {
+    const hp_statement *s = any_statement(r);
     int count;
     uint64_t *told = list_told(r, &count);
-    for (int rank = 0; told && count && rank < r->size; rank++)
+    int others = told && s && 2 * count <= r->size && (job->recalls->next || job->join_groups || job->rosters) &&
+                 !is_outdated(job, s);
+    for (int rank = 0; others && rank < r->size; rank++)
         count += !hp_rank_set_has(told, rank) && is_here(job, &r->ring.members[rank]);
     free(told);
     return 2 * count > r->size;
@@ -319,7 +326,7 @@ place(hp_roster *roster, const hp_recall *r)
 {
     for (const hp_caller *c = r->callers; c; c = c->next)
         if (c->told && c->until == HP_NEVER)
-            hp_recall_placed(roster, c->rank, c->statement.placed);
+            hp_half_split_over(roster, c->rank, c->statement.placed);
     for (const hp_caller *c = r->callers; c; c = c->next) {
         if (!c->told || roster->state == HP_ROSTER_RUNNING)
             continue;
@@ -343,7 +350,7 @@ fetch(const hp_job *job, hp_join_group *m, hp_roster *roster, uint64_t now)
         if (rank < 0)
             continue;
         if (parent)
-            parent->witnesses[m->joined[i].member.rank].placed = m->split;
+            hp_half_split_over(parent, m->joined[i].member.rank, m->split);
         hp_join_group_withdraw(m, i);
         conn->join_group = NULL;
         conn->roster = roster;
@@ -417,7 +424,7 @@ hp_recall_next(hp_job *job, uint64_t now)
         hp_caller *c = hp_job_ring(job->rosters, r->comm) ? r->callers : find_placed(job, r);
         if (!c)
             continue;
-        take_out(job, c);
+        take_out(job, c, now);
         if (c->until != HP_NEVER) /* it waits no longer than it has said */
             hp_put32(c->payload + PATIENCE_AT, (uint32_t)(c->until > now ? (c->until - now) / HP_MS : 0));
         return c;
@@ -428,13 +435,13 @@ hp_recall_next(hp_job *job, uint64_t now)
 /* --- those that are not known in time --- */
 
 static void
-refuse(hp_job *job, const hp_caller *c, const hoop_error *error)
+refuse(hp_job *job, const hp_caller *c, uint64_t now, const hoop_error *error)
 {
     uint8_t payload[HP_ABORT_BYTES];
     hp_job_conn *conn = c->conn;
     int type = c->until == HP_NEVER ? HP_ABORT : HP_REFUSED;
     job->owner->send(job->owner->arg, conn, type, payload, hp_abort_put(payload, error));
-    hp_recall_forget(conn);
+    hp_recall_forget(conn, now);
     hp_events_disconnect(job->owner, conn);
 }
 
@@ -472,7 +479,7 @@ answer(hp_job *job, hp_recall *r, uint64_t now)
             hp_shrink_stale(ring->ring.epoch, &error);
         else
             set_unknown(r, c, &error);
-        refuse(job, c, &error);
+        refuse(job, c, now, &error);
         return 1;
     }
     return 0;

@@ -34,8 +34,8 @@ typedef struct hp_recall hp_recall;
 int hp_recall_keep(hp_job *job, hp_job_conn *conn, int type, const hp_join *join, const uint8_t *payload, size_t n,
                    uint64_t now);
 /* A frame of such a connection, that fits. Returns 0, or -1 with the error filled. */
-int hp_recall_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, hoop_error *error);
-void hp_recall_forget(hp_job_conn *conn); /* the connection is closed, or has been answered */
+int hp_recall_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error);
+void hp_recall_forget(hp_job_conn *conn, uint64_t now); /* the connection is closed, or has been answered */
 
 /*
  * Makes known what can be known again, and returns the next of its callers, whose JOIN is to be judged now (it is the owner's
@@ -46,14 +46,10 @@ hp_caller *hp_recall_next(hp_job *job, uint64_t now);
 void hp_recall_check(hp_job *job, uint64_t now);
 int hp_recall_timed(const hp_job *job); /* whether any time will be up */
 /*
- * Whether all ranks have joined this split, or grow, but for those for which it is over: rings are begun one by one, and the
- * server that died may have begun some of them. All ranks of such a ring had their places, so that none of them joins here.
+ * Whether a rank that has ended may have left before: the server has never heard it, and no other rank misses it. One that
+ * leaves says so to its neighbours.
  */
-int hp_recall_is_complete(const hp_job *job, hp_join_group *group);
-/* As far as the server knows, which has never heard it, unless a neighbour misses it: one that leaves says so to those. */
-int hp_recall_may_have_left(const hp_roster *roster, int rank);
-void hp_recall_placed(hp_roster *parent, int rank, uint32_t split);   /* this one, and those before, are over for it */
-int hp_recall_is_over(const hp_job *job, const hp_join_group *group); /* for any rank */
-void hp_recall_free(hp_job *job);                                     /* sends nothing */
+int hp_recall_may_have_left(const hp_job *job, const hp_roster *roster, int rank);
+void hp_recall_free(hp_job *job); /* sends nothing */
 
 #endif

@@ -70,7 +70,8 @@ hp_registration_again(const hp_client_options *o, const hp_ring *ring)
 hp_origin
 hp_registration_origin(const hp_client_options *o, const hp_ring *ring)
 {
-    hp_origin origin = o->shrink || o->grow ? o->parent_origin : (hp_origin){.split = o->split, .color = o->color};
+    hp_origin origin = o->shrink || o->grow ? o->parent_origin
+                                            : (hp_origin){.parent = o->parent, .split = o->split, .color = o->color};
     if (!o->shrink)
         origin.lineage = ring->comm;
     return origin;

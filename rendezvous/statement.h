@@ -4,7 +4,7 @@
  * how far this rank has got in it. Pure.
  *
  *   RECALL    from the server: 1: with the roster 1
- *             to it: lineage 8 | split 4 | colour 4 | epoch 4 | standing 4 | patience 4 | placed 4;
+ *             to it: lineage 8 | parent 8 | split 4 | colour 4 | epoch 4 | standing 4 | patience 4 | placed 4;
  *             with the roster: ROSTER frames follow
  */
 #ifndef HP_STATEMENT_H
@@ -15,7 +15,8 @@
 /* Where a ring comes from. */
 typedef struct hp_origin {
     uint64_t lineage; /* the ring of whose ranks it is what shrinks have left; its own number if there were none */
-    uint32_t split;   /* that it was split off by, before all shrinks and grows; 0: it is the whole job's */
+    uint64_t parent;  /* the ring that it was split off, before all shrinks and grows; 0: it is the whole job's */
+    uint32_t split;   /* and by which split; 0 */
     int color;        /* there */
 } hp_origin;
 

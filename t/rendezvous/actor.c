@@ -336,6 +336,9 @@ be_in_join(storm *t, actor *a)
 {
     seat *e = actor_seat(a);
     hp_membership *m = &e->m;
+    if (is_child(a, e) &&
+        hp_membership_may_return(&a->world.m)) /* its program waits, but its driver drives the world, too */
+        hp_membership_return(&a->world.m, a->sequence[0], a->completed[0], a->clock);
     if (m->state == HP_CLIENT_ROSTER && m->ring.size == 0) {
         hp_membership_placed(&a->world.m, m->options.split);
         seat_close(e, 0);

@@ -213,6 +213,8 @@ fits_levels(const hp_call *call, int size, const hp_plan_options *options)
     if ((call->kind != HP_ALLREDUCE && call->kind != HP_BARRIER) || options->levels == HP_LEVELS_NONE || !hosts ||
         hosts->count < 2 || hosts->most < 2 || call->ordered || is_narrow(call, size, options))
         return 0;
+    if (options->levels == HP_LEVELS_LONG && (hosts->least < 2 || options->channels > 1))
+        return 0; /* one rank would send and add up all of its host's; and levels have one channel */
     shape_levels(&plan, call, options);
     return plan.slices < HP_ORDERED_MOST &&
            most_of_levels(&plan, hp_dtype_size((hoop_dtype)call->dtype), 3, options) > 0;

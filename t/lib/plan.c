@@ -187,6 +187,11 @@ test_levels(void)
     shape_is(0, 0, 0, HP_BARRIER, 0, &o, "a barrier that doubles");
     shape_is(0, 0, 0, HP_ALLREDUCE, o.spread_bytes / 12, &o, "what three doublings receive");
     shape_is(2, 1, 2 + 6, HP_ALLREDUCE, o.spread_bytes / 12 + 1, &o, "what is longer");
+    o.channels = 2;
+    shape_is(0, 0, 0, HP_ALLREDUCE, 1 << 20, &o, "4 MiB on two channels");
+    o.channels = 1;
+    o.hosts = map_of(2, 1, 1);
+    shape_is(0, 0, 0, HP_ALLREDUCE, 1 << 20, &o, "4 MiB where a host has one rank");
     o.levels = HP_LEVELS_ALL;
     o.hosts = map_of(2, 4, 1);
     o.stage_bytes = 3000;

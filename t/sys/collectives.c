@@ -32,7 +32,7 @@ trial_of(hp_kind kind, hoop_dtype dtype, hoop_op op, size_t count, uint64_t seed
     return t;
 }
 
-/* Over the levels of hosts only allreduce goes, so nothing else is tried again there. */
+/* All operations that can go over two levels do: of those with data allreduce alone, so nothing else is tried again. */
 static int over_levels;
 
 static int
@@ -182,7 +182,8 @@ static const struct {
 typedef struct job {
     uint64_t seed;
     size_t mode;
-    int levels; /* ranks of a host, which goes over the levels; 0: all are on one */
+    int host;   /* ranks of one; 0: all are on one */
+    int levels; /* 1: wherever they can be; 0: as by default */
 } job;
 
 static int
@@ -190,8 +191,10 @@ guest(int rank, int size, void *arg)
 {
     const job *j = arg;
     over_levels = j->levels;
-    if (over_levels)
-        party_set_host(rank, j->levels);
+    if (j->host)
+        party_set_host(rank, j->host);
+    if (!j->levels)
+        unsetenv("HOOP_LEVELS");
     hoop_comm *comm = party_join(0);
     int good = modes[j->mode].fn(comm, j->seed);
     return hoop_comm_destroy(comm) == HOOP_SUCCESS && good ? 0 : 2;
@@ -200,7 +203,7 @@ guest(int rank, int size, void *arg)
 int
 main(void)
 {
-    static const int sizes[] = {1, 2, 3, 4, 5, MOST_RANKS}, hosted[] = {5, MOST_RANKS}, levels[] = {3, 2};
+    static const int sizes[] = {1, 2, 3, 4, 5, MOST_RANKS}, hosted[] = {5, MOST_RANKS}, host[] = {3, 2};
     party p;
     tap_limit(240);
     plan_lazy();
@@ -209,14 +212,14 @@ main(void)
     party_open(&p);
     for (size_t mode = 0; mode < sizeof(modes) / sizeof(*modes); mode++)
         for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-            job j = {tap_seed() + mode * 7 + i, mode, 0};
+            job j = {tap_seed() + mode * 7 + i, mode, 0, 0};
             ok(party_run(&p, sizes[i], guest, &j, 100) == 0, "%s, %d ranks", modes[mode].name, sizes[i]);
         }
     for (size_t mode = 0; mode < sizeof(modes) / sizeof(*modes); mode++)
         for (int i = 0; i < 2; i++) {
-            job j = {tap_seed() + mode * 7 + 100, mode, levels[i]};
-            ok(party_run(&p, hosted[i], guest, &j, 100) == 0, "%s, %d ranks, %d a host", modes[mode].name, hosted[i],
-               levels[i]);
+            job j = {tap_seed() + mode * 7 + 100, mode, host[i], i};
+            ok(party_run(&p, hosted[i], guest, &j, 100) == 0, "%s, %d ranks, %d a host%s", modes[mode].name, hosted[i],
+               host[i], i ? ", allreduces over two levels" : "");
         }
     party_close(&p);
     return 0;

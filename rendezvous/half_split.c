@@ -5,7 +5,7 @@
 void
 hp_half_split_over(hp_roster *parent, int rank, uint32_t split)
 {
-    if (parent->witnesses[rank].placed < split)
+    if (rank >= 0 && rank < parent->ring.size && parent->witnesses[rank].placed < split)
         parent->witnesses[rank].placed = split;
 }
 

@@ -6,6 +6,7 @@
 #include "t/rendezvous/sim.h"
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "rendezvous/recall.h"
 #include "t/tap/tap.h"
 
@@ -112,8 +113,25 @@ majority(void)
 }
 
 /* Of a rank that never comes, and whose process has ended, only its neighbours know whether it has left. */
+enum { LEFT, LOST, AWAITED, IN_SPLIT }; /* how the others miss it */
+
 static void
-one_has_left(int died)
+miss(int how)
+{
+    if (how == LOST)
+        sim_lost(&s, 10, 3, 104, 5);
+    if (how == AWAITED)
+        sim_report(&s, 10, 5, 1, 3);
+    for (int i = 0; how == IN_SPLIT && i < 3; i++) {
+        hp_join join = sim_derived_of(&s, i);
+        join.split = 1;
+        join.patience = 60000;
+        enter(20 + i, &join);
+    }
+}
+
+static void
+one_has_left(int how)
 {
     sim_open(&s);
     sim_world(&s, N, 1);
@@ -125,8 +143,8 @@ one_has_left(int died)
     hp_job_probed(s.job, &left, 1, s.now);
     sim_pass(&s, 20000);
     is_int(0, s.conns[10].causes, "a rank that may have left before is not missed");
-    if (died) {
-        sim_lost(&s, 10, 3, 104, 5);
+    if (how != LEFT) {
+        miss(how);
         hp_job_probed(s.job, &left, 1, s.now);
         sim_pass(&s, 2000);
         is_int(3, s.conns[11].cause.rank, "until another rank does: %s", s.conns[11].cause.text);
@@ -135,7 +153,7 @@ one_has_left(int died)
         sim_count(&s, g, HP_LEAVE, 7);
         sim_lose(&s, g);
     }
-    is_int(died, s.conns[12].causes, "the others leave as in any job");
+    is_int(how != LEFT, s.conns[12].causes, "the others leave as in any job");
     sim_pass(&s, 60000);
     ok(!s.job->rosters, "and it is over");
     sim_close(&s);
@@ -231,6 +249,59 @@ one_rank(void)
     state(31, 21, &statement, 1);
     ok(sim_has_ring(&s, 33, 1, 2, 0), "and gets its place in it");
     is_int(0, (long)(s.job->join_groups != NULL), "nobody is in the split any more");
+    sim_close(&s);
+}
+
+/* Ranks for which the split is over use their part alone, and do not come to the parent. */
+static void
+part_alone(void)
+{
+    hp_join joins[N];
+    split_in_halves(joins);
+    uint64_t comm = s.conns[0].ring.comm, part = s.conns[20].ring.comm;
+    const hp_statement of_part = {.origin = {.lineage = part, .parent = comm, .split = 3, .color = 0},
+                                  .standing = HP_STANDS_RUNNING};
+    for (int i = 0; i < N; i += 2) {
+        come(30 + i, 20 + i);
+        state(30 + i, 20 + i, &of_part, i == 0);
+    }
+    for (int i = 1; i < N; i += 2) {
+        enter(30 + i, &joins[i]);
+        tell(30 + i, i, comm, i == 1);
+    }
+    ok(s.conns[30].go == 1 && s.conns[32].go == 1, "a part is known again, and its parent is not");
+    ok(sim_has_ring(&s, 31, 0, 2, 0) && sim_has_ring(&s, 33, 1, 2, 0), "until others split that");
+    sim_close(&s);
+}
+
+/* A rank whose call has failed is not one for which the split is over. */
+static void
+refuses(int first)
+{
+    uint8_t payload[HP_REFUSAL_BYTES];
+    hoop_error cause;
+    hp_join joins[N];
+    split_in_halves(joins);
+    uint64_t comm = s.conns[0].ring.comm;
+    for (int i = 0; i < N; i++) {
+        const hp_statement statement = {.origin = {.lineage = comm}, .standing = HP_STANDS_RUNNING, .placed = 2};
+        come(10 + i, i);
+        state(10 + i, i, &statement, i == 0);
+    }
+    hp_err_set(&cause, HOOP_ERR_ABORTED, "rank 0 could not take part in the split");
+    size_t n = hp_refusal_put(payload, 3, &cause);
+    if (first)
+        sim_say(&s, 10, HP_REFUSED, payload, n);
+    for (int i = 1; i < N; i++)
+        enter(30 + i, &joins[i]);
+    if (!first)
+        sim_say(&s, 10, HP_REFUSED, payload, n);
+    is_int(0, s.conns[31].cause.rank, "one that cannot take part ends the split, %s: %s", first ? "first" : "last",
+           s.conns[31].cause.text);
+    hp_join next = joins[0];
+    next.split = 4;
+    enter(40, &next);
+    ok(!s.conns[31].ring.size && s.conns[31].causes == 1, "and its next split does not complete it");
     sim_close(&s);
 }
 
@@ -339,12 +410,15 @@ main(void)
     plan_lazy();
     tap_limit(60);
     majority();
-    one_has_left(0);
-    one_has_left(1);
+    for (int how = LEFT; how <= IN_SPLIT; how++)
+        one_has_left(how);
     split();
     one_colour(0);
     one_colour(1);
     one_rank();
+    part_alone();
+    refuses(0);
+    refuses(1);
     no_grow();
     too_few();
     epochs(0);

@@ -2,7 +2,7 @@
 /*
  * fuzz_rdv: members that break the protocol, at the rendezvous server's state (job.c and all below it), through a
  * transport in memory and a clock of its own. The input is a script of short commands: connect, send a well-formed or
- * a raw frame, vanish, let time pass. Whatever happens, nothing is sent to a closed connection, no rank receives GO
+ * a raw frame, vanish, let time pass; the server dies, and is told of rings. Whatever happens, nothing is sent to a closed connection, no rank receives GO
  * or a cause twice, every roster is a ring, and nothing is left at the end. A script that begins with 0xFF is one
  * message for a client's decoders.
  */
@@ -13,13 +13,32 @@
 #include "lib/peer_heartbeat.h"
 #include "rendezvous/admission.h"
 #include "rendezvous/job.h"
+#include "rendezvous/job_state.h"
 
 #include <string.h>
 
 const char fuzz_name[] = "rdv";
 
 enum { GUESTS = 8, RING_MAX = 300 };
-enum { ENTER, JOIN, SPLIT, READY, REPORT, OUT, LEAVE, ABORT, RAW, LOSE, PASS, ENDED, STATS, WAITING, COMMANDS };
+enum {
+    ENTER,
+    JOIN,
+    SPLIT,
+    READY,
+    REPORT,
+    OUT,
+    LEAVE,
+    ABORT,
+    RAW,
+    LOSE,
+    PASS,
+    ENDED,
+    STATS,
+    WAITING,
+    DIE,
+    COME,
+    COMMANDS
+};
 
 typedef struct incoming {
     hp_job_conn conn; /* first: a guest's address is its connection's */
@@ -27,7 +46,15 @@ typedef struct incoming {
     uint64_t comm;
 } incoming;
 
+/* The last ring of each guest, which it tells a server that was started again. */
+typedef struct known {
+    hp_ring ring;
+    hp_member members[GUESTS];
+    int order[GUESTS];
+} known;
+
 static incoming incomings[GUESTS];
+static known rings[GUESTS];
 static uint64_t now, last_comm;
 static hp_job *job;
 
@@ -38,7 +65,8 @@ on_tell(void *arg, void *peer, int type, const void *payload, size_t n)
     hoop_error error;
     (void)arg;
     fuzz_check(v->present && n <= HP_CONTROL_MAX);
-    fuzz_check(type == HP_GO || type == HP_PING || type == HP_ROSTER || type == HP_ABORT || type == HP_REFUSED);
+    fuzz_check(type == HP_GO || type == HP_PING || type == HP_ROSTER || type == HP_ABORT || type == HP_REFUSED ||
+               (type == HP_RECALL && n == 1));
     v->go += type == HP_GO;
     v->causes += type == HP_ABORT || type == HP_REFUSED;
     if (type == HP_ABORT || type == HP_REFUSED)
@@ -50,16 +78,19 @@ static void
 on_assign(void *arg, void *peer, hp_roster *roster, int rank)
 {
     incoming *v = peer;
-    hp_member members[GUESTS];
-    int order[GUESTS], from = 0;
+    known *k = &rings[v - incomings];
+    int from = 0;
     uint8_t bytes[HP_CONTROL_MAX];
     hp_part part;
     (void)arg;
     fuzz_check(v->present && roster->ring.size <= GUESTS);
-    hp_ring ring = {.size = roster->ring.size, .order = order, .members = members};
+    k->ring = roster->ring;
+    k->ring.rank = rank;
+    k->ring.order = k->order;
+    k->ring.members = k->members;
     size_t n = hp_part_put(bytes, &roster->ring, rank, 0, &from);
-    fuzz_check(from == ring.size && hp_part_get(&part, bytes, n) && part.rank == rank);
-    fuzz_check(hp_part_members(&part, members, order) && hp_ring_close(&ring));
+    fuzz_check(from == k->ring.size && hp_part_get(&part, bytes, n) && part.rank == rank);
+    fuzz_check(hp_part_members(&part, k->members, k->order) && hp_ring_close(&k->ring));
     v->comm = last_comm = part.comm;
 }
 
@@ -112,7 +143,7 @@ static void
 on_failed(void *arg, const char *split, const hoop_error *cause, uint32_t pid)
 {
     (void)arg, (void)pid;
-    fuzz_check(!split || strncmp(split, "split ", 6) == 0);
+    fuzz_check(!split || strncmp(split, "split ", 6) == 0 || strncmp(split, "epoch ", 6) == 0);
     fuzz_check(cause->code != HOOP_SUCCESS && cause->text[0] != 0);
 }
 
@@ -171,6 +202,71 @@ join(incoming *v, fuzz_script *s, uint64_t parent)
     said.member.addr.length = sizeof(said.member.addr.u.v4);
     enter(v, rank < 0 ? HP_RANK_UNKNOWN : (uint32_t)rank, (uint32_t)world, parent);
     say(v, HP_JOIN, bytes, hp_join_put(bytes, &said));
+}
+
+static void
+die(void)
+{
+    static const uint8_t job_id[HP_JOB_ID_BYTES];
+    const hp_events *events = job->owner;
+    for (int i = 0; i < GUESTS; i++)
+        incomings[i].present = 0;
+    uint64_t seed = job->next_comm + 1000;
+    hp_job_free(job);
+    job = hp_job_new(events, job_id, NULL, seed);
+    fuzz_check(job);
+}
+
+/* As a member of a ring, or as one that makes something of it. */
+static void
+come(incoming *v, fuzz_script *s)
+{
+    const hp_ring *ring = &rings[fuzz_next(s) % GUESTS].ring;
+    uint8_t bytes[HP_CONTROL_MAX], how = fuzz_next(s);
+    if (!ring->size)
+        return;
+    hp_join said = {.member = ring->members[ring->rank],
+                    .digest = hp_ring_digest(ring) + (how % 32 == 31),
+                    .parent_rank = -1,
+                    .epoch = ring->epoch,
+                    .ring = ring->comm,
+                    .size = ring->size,
+                    .patience = 5000,
+                    .agree = "k=1\nl=2\n",
+                    .agree_n = 8};
+    if (how & 1) {
+        said.ring = 0;
+        said.size = 0;
+        said.member.rank = -1;
+        said.parent = ring->comm;
+        said.parent_rank = ring->rank;
+        said.parent_size = ring->size;
+        said.epoch = fuzz_next(s);
+        said.split = how / 2 % 4;
+        said.color = said.split ? how / 8 % 4 - 1 : 0;
+        said.shrink = how / 2 % 4 == 0;
+        said.grow = !said.shrink && how / 32 % 4 == 3;
+        said.color = said.grow ? 0 : said.color;
+    }
+    enter(v, (uint32_t)ring->rank, (uint32_t)ring->size, ring->comm);
+    v->conn.recalls = how % 16 != 15;
+    say(v, said.shrink ? HP_SHRINK : said.grow ? HP_GROW : HP_JOIN, bytes, hp_join_put(bytes, &said));
+}
+
+static void
+tell(incoming *v, fuzz_script *s)
+{
+    const hp_ring *ring = &rings[fuzz_next(s) % GUESTS].ring;
+    uint8_t bytes[HP_CONTROL_MAX], how = fuzz_next(s);
+    hp_statement said = {.origin = {.lineage = ring->comm, .parent = last_comm, .split = how % 4, .color = how / 4 % 2},
+                         .epoch = ring->epoch,
+                         .standing = (hp_standing)(how / 8 % 4),
+                         .patience = how * 100u,
+                         .placed = how / 16 % 4};
+    hp_statement_put(bytes, &said);
+    say(v, HP_RECALL, bytes, HP_RECALL_BYTES);
+    for (int next = 0; how < 200 && next < ring->size;)
+        say(v, HP_ROSTER, bytes, hp_part_put(bytes, ring, ring->rank, next, &next));
 }
 
 /* Rank -1: no longer. */
@@ -258,6 +354,8 @@ run(fuzz_script *s)
     case LOSE: lose(v); break;
     case PASS: pass(fuzz_next(s)); break;
     case ENDED: ended(s); break;
+    case DIE: die(); break;
+    case COME: byte & 128 ? tell(v, s) : come(v, s); break;
     default:
         if (command < COMMANDS)
             say_something(v, command, s);
@@ -329,6 +427,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     memset(incomings, 0, sizeof(incomings));
+    memset(rings, 0, sizeof(rings));
     now = HP_SEC;
     last_comm = 0;
     job = hp_job_new(&events, job_id, NULL, 7);
@@ -337,7 +436,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         run(&s);
     for (int i = 0; i < GUESTS; i++)
         lose(&incomings[i]);
-    pass(70);
+    pass(140);           /* ranks that are away may come back for some seconds */
     job->ended.size = 0; /* the job is kept for that only */
     fuzz_check(hp_job_idle(job));
     hp_job_free(job);

@@ -419,7 +419,8 @@ test_absent_rank(void)
                      (r == o.absent ? at[r].oldest.awaited.rank == -1 : at[r].oldest.awaited.rank >= 0);
             named += at[r].oldest.awaited.rank == o.absent && at[r].oldest.awaited.what == HP_WAIT_PEER;
         }
-        right &= o.call[1].ordered ? named == size - 1 : named == 1; /* by rank, and narrower, each waits for all others */
+        right &=
+            o.call[1].ordered ? named == size - 1 : named == 1; /* by rank, and narrower, each waits for all others */
         for (int r = 0; r < size && !right; r++)
             diag("%d ranks without %d: rank %d finished %d, waits for %d%s at step %ju", size, o.absent, r,
                  at[r].finished, at[r].oldest.awaited.rank, at[r].oldest.awaited.what == HP_WAIT_LINK ? " to take" : "",

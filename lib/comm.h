@@ -295,7 +295,7 @@ struct hoop_comm {
     uint32_t splits;                  /* hoop_comm_split calls so far, those that failed as well */
     int left;                         /* the size of the ring to which it was shrunk last; 0: it was not */
     int shrunk;                       /* to a ring that this process has */
-    hoop_error lost_in_split;         /* the rank for which a split or grow has failed; code HOOP_SUCCESS: none */
+    hoop_error lost_in_split;         /* why the last split or grow has failed, if a rank was lost; else HOOP_SUCCESS */
     char name[HP_NAME_TEXT];          /* under the driver's mutex */
     atomic_int renamed;               /* bits: what the server does not know yet */
     hp_call_names call_names;         /* likewise */

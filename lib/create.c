@@ -162,6 +162,7 @@ divide(hoop_comm *comm, hp_derivation how, hoop_comm **out)
 {
     hoop_error error;
     how.within = hp_join_limit(comm);
+    hp_err_clear(&comm->lost_in_split);
     comm->splits++; /* every call counts, also one that fails: the n-th calls of all ranks belong together */
     hp_recorder_split(comm, 1);
     if (derive(comm, &how, out, &error) == HOOP_SUCCESS) {

@@ -80,6 +80,7 @@ map_hosts(hoop_comm *comm, hoop_error *error)
 static hoop_result
 make_channels(hoop_comm *comm, hoop_error *error)
 {
+    static const hp_levels levels[] = {HP_LEVELS_LONG, HP_LEVELS_ALL, HP_LEVELS_NONE}; /* auto, 1, 0 */
     uint32_t channels = (uint32_t)hp_config_number(&comm->config, HP_SET_channels);
     int one_host = comm->local_size == comm->size;
     hp_channel_options o = {.epoch = comm->epoch, .size = comm->size, .position = comm->position, .order = comm->order};
@@ -88,7 +89,7 @@ make_channels(hoop_comm *comm, hoop_error *error)
     comm->plan.spread_bytes =
         hp_plan_spread(hp_config_number(&comm->config, HP_SET_spread_bytes), one_host, comm->size);
     comm->plan.hosts = &comm->hosts;
-    comm->plan.levels = (hp_levels)(HP_LEVELS_LONG - hp_config_number(&comm->config, HP_SET_levels));
+    comm->plan.levels = levels[hp_config_number(&comm->config, HP_SET_levels)];
     comm->plan.exchange_bytes = hp_links_are_repaired(comm, one_host) ? HP_UNACKED_LARGE : 0;
     hp_plan_depth(&comm->plan, &o.window, one_host, hp_config_number(&comm->config, HP_SET_shm) != 0);
     o.slice_bytes = comm->plan.slice_bytes;

@@ -16,7 +16,7 @@
 typedef struct hp_origin {
     uint64_t lineage; /* the ring of whose ranks it is what shrinks have left; its own number if there were none */
     uint64_t parent;  /* the ring that it was split off, before all shrinks and grows; 0: it is the whole job's */
-    uint32_t split;   /* and by which split; 0 */
+    uint32_t split;   /* the number of that split; 0: likewise */
     int color;        /* there */
 } hp_origin;
 

@@ -104,16 +104,23 @@ go_on(hoop_comm **comm, int size, int self)
     return !in_order(*comm, self, size) ? bad("order", *comm) : 0;
 }
 
+/* This process, in a moment. */
+static void
+die_after(uint64_t us)
+{
+    if (fork() == 0) {
+        usleep((useconds_t)us);
+        kill(getppid(), SIGKILL);
+        _exit(0);
+    }
+}
+
 /* Dies while the others shrink, before it has called it or after. */
 static void
 die_soon(hoop_comm *comm, uint64_t seed)
 {
     hoop_comm *next;
-    if (fork() == 0) {
-        usleep((useconds_t)(seed % 30000));
-        kill(getppid(), SIGKILL);
-        _exit(0);
-    }
+    die_after(seed % 30000);
     usleep((useconds_t)(tap_mix(seed) % 10000));
     if (hoop_comm_shrink(comm, &next) == HOOP_SUCCESS)
         while (hoop_barrier(next) == HOOP_SUCCESS)
@@ -269,11 +276,8 @@ static int
 in_a_split(int rank, int size, void *arg)
 {
     hoop_comm *comm = party_join(1), *part;
-    if (rank == 1 && fork() == 0) {
-        usleep((useconds_t)(tap_mix(*(const uint64_t *)arg) % 10000));
-        kill(getppid(), SIGKILL);
-        _exit(0);
-    }
+    if (rank == 1)
+        die_after(tap_mix(*(const uint64_t *)arg) % 10000);
     while (hoop_comm_split(comm, 0, 0, &part) == HOOP_SUCCESS)
         hoop_comm_destroy(part);
     hoop_error e = {.size = sizeof(e)};

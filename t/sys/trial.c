@@ -160,15 +160,12 @@ trial_succeeds(trial *t, hoop_comm *comm)
 int
 trials_are_identical(const trial *t, size_t trials, hoop_comm *comm)
 {
-    uint64_t sum = 0, sums[SIM_RANKS_MAX], word;
+    uint64_t sum = 0, word;
     for (size_t i = 0; i < trials; i++)
         for (size_t at = 0, bytes = t[i].recvs * t[i].elem; at < bytes; at += sizeof(word)) {
             word = 0;
             memcpy(&word, t[i].recv + at, bytes - at < sizeof(word) ? bytes - at : sizeof(word));
             sum = tap_mix(sum ^ word);
         }
-    int same = hoop_allgather(&sum, sums, 1, HOOP_UINT64, comm) == HOOP_SUCCESS;
-    for (int rank = 0; rank < hoop_comm_size(comm); rank++)
-        same = same && sums[rank] == sum;
-    return same;
+    return party_agrees(comm, sum);
 }

@@ -176,6 +176,18 @@ party_join(int operations)
     return comm;
 }
 
+int
+party_agrees(hoop_comm *comm, uint64_t value)
+{
+    int size = hoop_comm_size(comm);
+    uint64_t *all = calloc((size_t)size, sizeof(*all));
+    int same = all && hoop_allgather(&value, all, 1, HOOP_UINT64, comm) == HOOP_SUCCESS;
+    for (int rank = 0; rank < size; rank++)
+        same = same && all[rank] == value;
+    free(all);
+    return same;
+}
+
 void
 party_set_host(int rank, int ranks)
 {

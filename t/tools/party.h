@@ -69,6 +69,9 @@ void party_mark(void);
 int party_await_marks(int n);
 int party_has_marks(int n); /* whether they are set now */
 
+/* Whether all ranks have this value. */
+int party_agrees(hoop_comm *comm, uint64_t value);
+
 /* In a rank, before it joins: as if hosts had so many ranks each, the last one perhaps fewer, and over two levels. */
 void party_set_host(int rank, int ranks);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hoop-launch: the program behind hooprun(1), in two roles: the launcher, which places ranks and watches over them, and
- * with --agent its hand on one host. Here is only which of the two, and how the program ends.
+ * hoop-launch: the program behind hooprun(1), in three roles: the launcher, which places ranks and watches over them, with
+ * --agent its hand on one host, and with --serve its rendezvous server. Here is only which of them, and how the program
+ * ends.
  */
 #include "base/err.h"
 #include "base/mem.h"
@@ -9,6 +10,7 @@
 #include "launch/agent.h"
 #include "launch/recorders.h"
 #include "launch/run.h"
+#include "launch/server_process.h"
 #include "launch/spawn.h"
 #include "lib/launcher.h"
 
@@ -88,6 +90,8 @@ main(int argc, char **argv)
     hp_spawn_many_files();
     if (argc == 2 && strcmp(argv[1], "--agent") == 0)
         return hp_agent_main();
+    if (argc == 2 && strcmp(argv[1], "--serve") == 0)
+        return hp_server_process_main();
     if (!is_open)
         fprintf(stderr, "hooprun: standard output is closed; to drop what the ranks print, write >/dev/null\n");
     return is_open ? launch(argc, argv) : 2;

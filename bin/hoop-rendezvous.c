@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * hoop-rendezvous: the rendezvous server as a program of its own, for ranks that are started by hand or by another
- * launcher; hooprun has a server inside. It serves any number of jobs. This file has options, secrets and signals;
+ * launcher; hooprun has a server of its own. It serves any number of jobs. This file has options, secrets and signals;
  * rendezvous/server.c is the server.
  */
 #include "base/clock.h"

@@ -47,6 +47,17 @@ static const rule rules[] = {
     [HP_MSG_STOPPED] = {HP_TO_LAUNCHER, 12, 12},
     [HP_MSG_LEASE] = {HP_TO_LAUNCHER, 4, 4},
     [HP_MSG_PONG] = {HP_TO_LAUNCHER, 8, 8},
+    [HP_MSG_SERVE] = {HP_TO_SERVER, 1, 4096},
+    [HP_MSG_SERVED_RANK] = {HP_TO_SERVER, 16, 16 + 4096},
+    [HP_MSG_TABLE] = {HP_TO_SERVER, 12, 12},
+    [HP_MSG_SUM_UP] = {HP_TO_SERVER, 4, 4},
+    [HP_MSG_SERVES] = {HP_FROM_SERVER, 1, 256},
+    [HP_MSG_NO_SERVER] = {HP_FROM_SERVER, sizeof(hoop_error), sizeof(hoop_error)},
+    [HP_MSG_LINE] = {HP_FROM_SERVER, 1, HP_AGENT_MSG_TEXT},
+    [HP_MSG_SAID] = {HP_FROM_SERVER, 0, 0},
+    [HP_MSG_RING_FAILED] = {HP_FROM_SERVER, sizeof(hoop_error) + 6, sizeof(hoop_error) + 6 + 4096},
+    [HP_MSG_KNOCKED] = {HP_FROM_SERVER, 4, 4},
+    [HP_MSG_STRANDED] = {HP_FROM_SERVER, 4, 4},
 };
 
 void
@@ -83,8 +94,8 @@ hp_agent_msg_get(const hp_buffer *in, hp_agent_msg_side side, hp_agent_msg *msg,
         return 0;
     uint32_t length = hp_get32(head);
     uint8_t type = head[4];
-    int known = (type >= HP_MSG_ENV && type <= HP_MSG_AGAIN) || (type >= HP_MSG_STARTED && type <= HP_MSG_PONG);
-    if (!known || rules[type].side != side || head[5] != 0 || head[6] != 0 || head[7] != 0) {
+    int known = type < sizeof(rules) / sizeof(*rules) && rules[type].side == side;
+    if (!known || head[5] != 0 || head[6] != 0 || head[7] != 0) {
         hp_err_set(error, HOOP_ERR_PROTOCOL, "received data that is not a hooprun message (type %u)", type);
         return -1;
     }

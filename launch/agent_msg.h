@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * agent_msg: the messages between the launcher and an agent, over the agent's standard input and output. Pure: bytes
+ * agent_msg: the messages between the launcher and an agent, over the agent's standard input and output, and between the
+ * launcher and its server's process (server_process.h), over a pair of sockets. Pure: bytes
  * in, bytes out. Length, type, direction and reserved bytes are checked here; the fields of a payload are checked by
  * their readers (host.c, agent.c), those of the spec here too. The spec is what one agent runs: command, environment, folder,
  * ranks. The launcher writes the structure, and the agent reads it back message by message.
@@ -52,7 +53,20 @@ typedef enum hp_agent_msg_type {
     HP_MSG_LOOKED,       /* those are all that HP_MSG_LOOK asked for */
     HP_MSG_STOPPED, /* u32 rank | u32 pid | u32 1: its process is stopped, 0: it runs; when that changes, and each second */
     HP_MSG_LEASE, /* u32 ms, > 0: peer_timeout_ms, as the ranks of this host have it; before they start */
-    HP_MSG_PONG   /* u64: that of a PING */
+    HP_MSG_PONG,  /* u64: that of a PING */
+    /* launcher to the process of its rendezvous server: the same program on the same machine, so structs go as they are */
+    HP_MSG_SERVE = 64,  /* struct hp_serving: listen */
+    HP_MSG_SERVED_RANK, /* u32 rank | u32 pid | u32 hp_process | u32 1: it has ended with 0 | name of its host */
+    HP_MSG_TABLE,       /* u32 lines | u32 columns | u32 1: only if a rank has waited for a second; LINEs, then SAID */
+    HP_MSG_SUM_UP,      /* u32 1: a LINE also if no ring has done anything; LINEs, then SAID */
+    /* that process to the launcher; texts end with a zero byte */
+    HP_MSG_SERVES = 96, /* the address at which it listens */
+    HP_MSG_NO_SERVER,   /* hoop_error: why it does not; it ends then */
+    HP_MSG_LINE,        /* a line for the user */
+    HP_MSG_SAID,        /* the answer to TABLE or SUM_UP is complete */
+    HP_MSG_RING_FAILED, /* hoop_error | u32 pid of its rank | u8 1: of a split | its name */
+    HP_MSG_KNOCKED,     /* u32 host: its agent has made a new connection */
+    HP_MSG_STRANDED     /* u32: how many processes wait for a place that nobody is left to give them */
 } hp_agent_msg_type;
 
 typedef struct hp_agent_msg {
@@ -61,7 +75,7 @@ typedef struct hp_agent_msg {
     size_t size;
 } hp_agent_msg;
 
-typedef enum hp_agent_msg_side { HP_TO_AGENT, HP_TO_LAUNCHER } hp_agent_msg_side;
+typedef enum hp_agent_msg_side { HP_TO_AGENT = 1, HP_TO_LAUNCHER, HP_TO_SERVER, HP_FROM_SERVER } hp_agent_msg_side;
 
 /* Appends a message whose payload is `a` followed by `b`. */
 void hp_agent_msg_put(hp_buffer *out, hp_agent_msg_type type, const void *a, size_t na, const void *b, size_t nb);

@@ -19,9 +19,6 @@ enum {
     RECORDERS_A_RANK = 256 /* one of each communicator, of which a rank can be in so many at a time */
 };
 
-/* How long an agent's word on a process counts: it repeats it each second, unless it is stopped or cut off. */
-#define PROCESS_WORD (5 * HP_SEC)
-
 /* --- what an agent reports --- */
 
 /* Of a rank; 1: run.c hears of it. */
@@ -41,10 +38,10 @@ take_rank_message(hp_host *host, const hp_agent_msg *msg, hp_host_event *e)
         e->pid = hp_get32(bytes + 4);
         return 1;
     case HP_MSG_STOPPED:
-        all->process[rank] = (hp_rank_process){.pid = hp_get32(bytes + 4),
-                                               .state = hp_get32(bytes + 8) ? HP_PROCESS_STOPPED : HP_PROCESS_RUNS,
-                                               .told = hp_loop_now(all->loop)};
-        return 0;
+        e->what = HP_HOST_PROCESS;
+        e->pid = hp_get32(bytes + 4);
+        e->number = hp_get32(bytes + 8) != 0;
+        return 1;
     case HP_MSG_OUTPUT:
         e->what = HP_HOST_OUTPUT;
         e->number = bytes[4];
@@ -60,7 +57,7 @@ take_rank_message(hp_host *host, const hp_agent_msg *msg, hp_host_event *e)
                                   .status = (int)hp_get32(bytes + 8),
                                   .ms = hp_get64(bytes + 12),
                                   .cause = cause <= HP_EXIT_PERHAPS_MEMORY ? cause : HP_EXIT_UNKNOWN};
-        all->process[rank].ended = 1;
+        all->ended[rank] = 1;
         return 1;
     default: return 0;
     }
@@ -135,9 +132,6 @@ hp_hosts_hear(hp_hosts *hosts, hp_host_event *e)
             e->what = HP_HOST_OVER;
             hosts->over++;
             host->asked = 0;
-            for (int rank = 0; rank < hosts->places.size; rank++)
-                if (hp_host_has(host, rank))
-                    hosts->process[rank].state = HP_PROCESS_UNKNOWN;
             return 1;
         }
     }
@@ -342,7 +336,7 @@ hp_hosts_open(hp_hosts *hosts, hp_loop *loop, const hp_mapping *mapping)
 {
     *hosts = (hp_hosts){.loop = loop, .mapping = mapping, .count = mapping->list->count};
     hosts->host = hp_xcalloc((size_t)hosts->count, sizeof(*hosts->host));
-    hosts->process = hp_xcalloc((size_t)mapping->ranks.size, sizeof(*hosts->process));
+    hosts->ended = hp_xcalloc((size_t)mapping->ranks.size, sizeof(*hosts->ended));
     hosts->ping = hp_xcheck(hp_timer_new(loop, ping, hosts));
     hp_lease lease = hp_lease_of((uint64_t)hp_config_glance_number(HP_SET_peer_timeout_ms) * HP_MS);
     hosts->pace = lease.ping;
@@ -366,7 +360,7 @@ hp_hosts_close(hp_hosts *hosts)
         if (hosts->host[i].conn)
             hp_agent_conn_free(hosts->host[i].conn);
     free(hosts->host);
-    free(hosts->process);
+    free(hosts->ended);
     hp_places_close(&hosts->places);
     hp_timer_free(hosts->ping);
     hp_flight_collection_free(&hosts->recorders);
@@ -393,21 +387,8 @@ hp_hosts_of(const hp_hosts *hosts, int rank)
 void
 hp_hosts_again(hp_hosts *hosts, int rank)
 {
-    hosts->process[rank] = (hp_rank_process){0};
+    hosts->ended[rank] = 0;
     tell_number(hp_hosts_of(hosts, rank), HP_MSG_AGAIN, (uint32_t)rank);
-}
-
-hp_process
-hp_hosts_process(const hp_hosts *hosts, int rank, uint32_t pid)
-{
-    int size = hosts->mapping->ranks.size, found = -1;
-    if (rank >= 0 && rank < size && hosts->process[rank].pid == pid)
-        found = rank;
-    for (int i = 0; found != rank && i < size; i++) /* a ring that was shrunk has other numbers */
-        if (hosts->process[i].pid == pid)
-            found = found < 0 ? i : size; /* of two hosts: it may be either */
-    const hp_rank_process *p = found >= 0 && found < size ? &hosts->process[found] : NULL;
-    return p && hp_loop_now(hosts->loop) < p->told + PROCESS_WORD ? p->state : HP_PROCESS_UNKNOWN;
 }
 
 void
@@ -495,12 +476,9 @@ hp_hosts_kill(hp_hosts *hosts)
 }
 
 void
-hp_hosts_reap(hp_hosts *hosts)
+hp_hosts_reaped(hp_hosts *hosts, pid_t pid, int status)
 {
-    int status;
-    pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        for (int i = 0; i < hosts->count; i++)
-            if (hosts->host[i].conn && hp_agent_conn_reaped(hosts->host[i].conn, pid, status))
-                break;
+    for (int i = 0; i < hosts->count; i++)
+        if (hosts->host[i].conn && hp_agent_conn_reaped(hosts->host[i].conn, pid, status))
+            break;
 }

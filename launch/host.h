@@ -31,19 +31,12 @@ typedef struct hp_host {
     int done;         /* the agent has reported that everything there has ended, or that nothing was started */
 } hp_host;
 
-/* A rank's process, as its agent has told it last. */
-typedef struct hp_rank_process {
-    uint32_t pid; /* 0: nothing is known */
-    hp_process state;
-    uint64_t told; /* when */
-    int ended;
-} hp_rank_process;
-
 /* What an agent has reported. */
 typedef struct hp_host_event {
     enum {
         HP_HOST_GREETED,
         HP_HOST_STARTED, /* rank, pid */
+        HP_HOST_PROCESS, /* rank, pid, number: 1: the process is stopped, 0: it runs; each second */
         HP_HOST_OUTPUT,  /* rank, number: the stream, 1 or 2, n bytes */
         HP_HOST_EXITED,  /* ended, whose program is NULL */
         HP_HOST_TAKEN,   /* n bytes of what hp_hosts_stdin sent */
@@ -68,7 +61,7 @@ struct hp_hosts {
     int used;                       /* hosts that have an agent */
     hp_flight_collection recorders; /* as far as agents have sent them */
     int started, greeted, over;     /* agents of them */
-    hp_rank_process *process;       /* by rank */
+    int *ended;                     /* by rank: its process */
     hp_places places;
     hp_timer *ping; /* agents behind a network are told now and then that this launcher lives, */
     uint64_t pace;  /* this often */
@@ -102,9 +95,6 @@ hp_host *hp_hosts_of(const hp_hosts *hosts, int rank); /* where a rank runs; NUL
 /* Its agent starts a process for a rank that hp_places_next has named. */
 void hp_hosts_again(hp_hosts *hosts, int rank);
 
-/* What is known of the process `pid` of this rank; an agent's word counts for five seconds. */
-hp_process hp_hosts_process(const hp_hosts *hosts, int rank, uint32_t pid);
-
 /* The agent of host number `host` >= 0 has made a new connection to the server. */
 void hp_hosts_knocked(hp_hosts *hosts, int host);
 
@@ -121,6 +111,6 @@ void hp_hosts_pause(hp_hosts *hosts, int pause); /* 1: take no output for now */
 void hp_hosts_stop(hp_hosts *hosts, uint64_t grace_ns);
 void hp_hosts_kill(hp_hosts *hosts); /* what each agent's process has started on this machine, too */
 
-void hp_hosts_reap(hp_hosts *hosts); /* after SIGCHLD */
+void hp_hosts_reaped(hp_hosts *hosts, pid_t pid, int status); /* after waitpid */
 
 #endif

@@ -1,57 +1,91 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * job_server: the job's name and secret, and the rendezvous server that hooprun runs for it, at an address that all hosts
- * can reach.
+ * can reach. The server is a process of its own (server_process.h), which is started again when it dies; the ranks and this
+ * file tell it then what it must know.
  */
 #ifndef HP_LAUNCH_JOB_SERVER_H
 #define HP_LAUNCH_JOB_SERVER_H
 
+#include "launch/job_ranks.h"
 #include "launch/mapping.h"
-#include "launch/output.h"
+#include "launch/streams.h"
 #include "net/secret.h"
-#include "rendezvous/server.h"
+#include "net/sock.h"
 
 typedef struct hp_job_server {
     const hp_options *options;
     const hp_mapping *mapping;
-    char id[9];                /* the job's name: in HOOP_JOB, in tables and lines, and in the names of files */
-    uint16_t port;             /* random, for MASTER_PORT */
-    hp_secret *secret;         /* the job's own key; NULL: forgotten */
-    hp_server *server;         /* NULL: not started */
-    hp_addr address;           /* the server's */
-    hp_server_options serving; /* as the server was started */
-    int summed_up;             /* a line of summary has been printed; set by the owner */
-    int summarized;
+    hp_loop *loop;
+    char id[9];        /* the job's name: in HOOP_JOB, in tables and lines, and in the names of files */
+    uint16_t port;     /* random, for MASTER_PORT */
+    hp_secret *secret; /* the job's own key */
+    hp_job_rank *rank;
+    pid_t pid; /* of the server's process; 0: none runs */
+    int fd;    /* to it; -1: none */
+    hp_watch *watch;
+    hp_write_queue out;
+    hp_buffer in;
+    size_t taken;   /* bytes of the message that hp_job_server_hear has returned last */
+    int said;       /* it has answered what it was asked, */
+    uint64_t asked; /* then */
+    int open;       /* it has listened, at this address, where it listens again: */
+    hp_addr address;
+    hp_ports ports;
+    int stranded; /* how many processes wait in vain for a place in a ring, since none is left */
+    uint64_t since;
+    int died, wait_status, failures; /* its process was reaped; how often in a row within a second of its start */
+    hp_timer *again;
+    char text[400]; /* of the last event */
 } hp_job_server;
 
-hoop_result hp_job_server_open(hp_job_server *s, const hp_options *options, const hp_mapping *mapping,
+/* What the server has to say. */
+typedef struct hp_server_event {
+    enum {
+        HP_SERVER_OPEN,        /* it listens: ranks may start. Only once */
+        HP_SERVER_LINE,        /* text, for the user */
+        HP_SERVER_RING_FAILED, /* cause; pid: the process of its rank, 0: unknown; split: its name, NULL: all ranks */
+        HP_SERVER_KNOCKED,     /* somebody on host number `host` has made a new connection, and knows the job's key */
+        HP_SERVER_LOST         /* there is no server, and there will be none; text says why; status: hooprun's */
+    } what;
+    const char *text;
+    const char *split;
+    int host, status;
+    uint32_t pid;
+    hoop_error cause;
+} hp_server_event;
+
+hoop_result hp_job_server_open(hp_job_server *s, hp_loop *loop, const hp_options *options, const hp_mapping *mapping,
                                hoop_error *error);
 
 /*
  * Starts the server once `host` has answered, which sees this machine at the address seen_from ("": unknown). Does
- * nothing if it runs, or if the answer came from here and other hosts must reach the server. owner: the functions that it
- * calls, `warn` among them, and their argument; all else is set here.
+ * nothing if it was started, or if the answer came from here and other hosts must reach the server. *note: a line for the
+ * user, to be freed; NULL: there is none.
  */
-hoop_result hp_job_server_start(hp_job_server *s, hp_loop *loop, int host, const char *seen_from,
-                                const hp_server_options *owner, hoop_error *error);
+hoop_result hp_job_server_start(hp_job_server *s, int host, const char *seen_from, char **note, hoop_error *error);
 
-/* What the ranks are doing: the table of rendezvous/table.h as messages, at most so many lines. */
-enum { HP_TABLE_ALL = 1 << 20, HP_TABLE_SHORT = 10 };
-void hp_job_server_table(const hp_job_server *s, hp_output *output, int most);
+/* After each turn of the loop, until it returns 0: the next event, valid until the next call. Starts it again, too. */
+int hp_job_server_hear(hp_job_server *s, hp_server_event *event);
+int hp_job_server_reaped(hp_job_server *s, pid_t pid, int status); /* after waitpid; 1: it was the server's process */
+void hp_job_server_signal(const hp_job_server *s, int number);     /* to that process */
 
-void hp_job_server_forget_secret(hp_job_server *s); /* every agent has it */
-
-/* A rank has exited with status 0: if others wait for it in hoop_comm_create, the server tells them. */
-void hp_job_server_rank_exited(hp_job_server *s, int rank, const char *host);
-
-/* How many processes wait in vain for a place in a ring, since none is left. */
-int hp_job_server_stranded(const hp_job_server *s);
+/* What is known of a rank: where it runs, as which process (0: unknown), and whether that is stopped. */
+void hp_job_server_rank(hp_job_server *s, int rank, const char *host, uint32_t pid, hp_process state);
+/* It has ended, and is not started again: the server tells ranks that wait for it in hoop_comm_create. */
+void hp_job_server_rank_over(hp_job_server *s, int rank);
 
 /*
- * All ranks have ended: what the rings have done that were not left, once. ended_well: if --summary has nothing to
- * show, a line says so.
+ * Questions. The answers are events: they are to be heard while hp_job_server_answers, which waits for them, returns 1; it
+ * returns 0 once all have come, or after a second. hp_job_server_table: what the ranks are doing, the table of
+ * rendezvous/table.h, at most so many lines; if_stalled: only if a rank has waited for a second. hp_job_server_sum_up: what
+ * the rings have done that were not left; or_not: that no ring has done anything, if that is so.
  */
-void hp_job_server_summarize(hp_job_server *s, int ended_well);
-void hp_job_server_close(hp_job_server *s);
+enum { HP_TABLE_ALL = 1 << 20, HP_TABLE_SHORT = 10 };
+void hp_job_server_table(hp_job_server *s, int most, int width, int if_stalled);
+void hp_job_server_sum_up(hp_job_server *s, int or_not);
+int hp_job_server_answers(hp_job_server *s);
+
+void hp_job_server_close(hp_job_server *s); /* ends the server's process; zeroed memory is fine */
 
 #endif

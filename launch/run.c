@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -56,7 +57,60 @@ typedef struct hp_run {
     int stop_now; /* the user stopped it twice */
     int killed;   /* the agents have been killed */
     int flushing; /* the reader of the output has a last second */
+    int summed_up;
 } hp_run;
+
+/* --- the server --- */
+
+static void stop(hp_run *run, int status, uint64_t grace);
+static void start_ranks(hp_run *run);
+
+static void
+hear_server(hp_run *run)
+{
+    hp_server_event e;
+    char text[HP_ADDR_TEXT];
+    while (hp_job_server_hear(&run->server, &e))
+        switch (e.what) {
+        case HP_SERVER_OPEN:
+            if (run->options->verbose)
+                hp_diag(run->output, "the rendezvous server listens on %s", hp_addr_print(&run->server.address, text));
+            start_ranks(run);
+            break;
+        case HP_SERVER_LINE: hp_diag(run->output, "%s", e.text); break;
+        case HP_SERVER_RING_FAILED:
+            hp_failure_ring_failed(&run->failure, e.split, &e.cause, e.pid);
+            if (!e.split)
+                hp_silence_ring_failed(&run->silence, e.cause.rank);
+            break;
+        case HP_SERVER_KNOCKED: hp_hosts_knocked(&run->hosts, e.host); break;
+        case HP_SERVER_LOST:
+            if (run->phase != STOPPING)
+                hp_diag(run->output, "%s", e.text);
+            stop(run, e.status, GRACE);
+            break;
+        }
+}
+
+static void
+hear_answer(hp_run *run)
+{
+    do
+        hear_server(run);
+    while (hp_job_server_answers(&run->server));
+    hear_server(run);
+}
+
+static void
+show_table(hp_run *run, int most, int if_stalled)
+{
+    enum { PREFIX = 9 /* "hooprun: " */ };
+    int width = hp_terminal_size(STDERR_FILENO).columns - PREFIX;
+    if (!run->server.open && !if_stalled)
+        hp_diag(run->output, "no rank is in a ring of hoop now");
+    hp_job_server_table(&run->server, most, width > 0 ? width : 0, if_stalled);
+    hear_answer(run);
+}
 
 /* --- stopping --- */
 
@@ -67,7 +121,11 @@ static void
 finish(hp_run *run)
 {
     hp_output_all_ended(run->output);
-    hp_job_server_summarize(&run->server, run->status == 0);
+    if (!run->summed_up) {
+        run->summed_up = 1;
+        hp_job_server_sum_up(&run->server, run->options->summary && run->status == 0);
+        hear_answer(run);
+    }
     if (run->status != 0 && !run->by_signal)
         hp_recorders_report(&run->recorders);
     hp_silence_report(&run->silence);
@@ -117,7 +175,7 @@ time_limit_reached(void *arg)
     hp_run *run = arg;
     hp_diag(run->output, "the time limit of %g s is reached; stopping %s",
             (double)run->options->timeout / (double)HP_SEC, hp_say_count((uint64_t)run->failure.running, "rank").text);
-    hp_job_server_table(&run->server, run->output, HP_TABLE_ALL);
+    show_table(run, HP_TABLE_ALL, 0);
     stop(run, 124, GRACE);
 }
 
@@ -146,7 +204,7 @@ look_after_ranks(void *arg)
     uint64_t now = hp_loop_now(run->loop);
     if (run->phase != RUNNING || failure->first.rank >= 0)
         return;
-    int stranded = hp_job_server_stranded(&run->server);
+    int stranded = run->server.stranded;
     if (failure->running == 0 || (stranded > 0 && stranded >= failure->running)) {
         if (failure->running > 0 || failure->well == 0)
             hp_diag(run->output, "nobody is left to take in processes that wait for a place%s",
@@ -157,6 +215,7 @@ look_after_ranks(void *arg)
     for (int rank; (rank = hp_places_next(places, now)) >= 0;) {
         hp_failure_again(failure, rank);
         hp_hosts_again(&run->hosts, rank);
+        hp_job_server_rank(&run->server, rank, hp_hosts_of(&run->hosts, rank)->name, 0, HP_PROCESS_UNKNOWN);
         if (places->rank[rank].moved)
             hp_diag(run->output, "rank %d is started again on %s (restart %d of %d)", rank,
                     hp_hosts_of(&run->hosts, rank)->name, places->rank[rank].restart, places->most);
@@ -196,7 +255,7 @@ rank_exited(hp_run *run, const hp_host_event *e)
     }
     /* If the run is stopped after it, what the other ranks say about it would only hide the cause. */
     if (ended.status == 0 || goes_on)
-        hp_job_server_rank_exited(&run->server, ended.rank, e->host->name);
+        hp_job_server_rank_over(&run->server, ended.rank);
     if (word == HP_FAILURE_FIRST && run->phase != STOPPING)
         hp_timer_set(run->failure_delay, run->failure.running > 0 ? FAILURE_DELAY : 0);
 }
@@ -260,87 +319,47 @@ start_agents(hp_run *run)
     }
 }
 
-static void
-server_says(void *arg, const char *line)
-{
-    const hp_run *run = arg;
-    if (run->options->verbose)
-        hp_diag(run->output, "%s", line);
-}
-
-static void
-server_warns(void *arg, const char *line)
-{
-    const hp_run *run = arg;
-    hp_diag(run->output, "%s", line);
-}
-
-static void
-server_sums_up(void *arg, const char *line)
-{
-    hp_run *run = arg;
-    run->server.summed_up = 1;
-    hp_diag(run->output, "%s", line);
-}
-
-static void
-ring_failed(void *arg, const char *split, const hoop_error *cause, uint32_t pid)
-{
-    hp_run *run = arg;
-    hp_failure_ring_failed(&run->failure, split, cause, pid);
-    if (!split)
-        hp_silence_ring_failed(&run->silence, cause->rank);
-}
-
-static const char *
-host_of(void *arg, int rank)
-{
-    const hp_run *run = arg;
-    const hp_host *host = hp_hosts_of(&run->hosts, rank);
-    return host ? host->name : NULL;
-}
-
-static hp_process
-process_of(void *arg, int rank, uint32_t pid)
-{
-    const hp_run *run = arg;
-    return hp_hosts_process(&run->hosts, rank, pid);
-}
-
-static void
-knocked(void *arg, int host)
-{
-    hp_run *run = arg;
-    hp_hosts_knocked(&run->hosts, host);
-}
-
 /* A host that has answered tells at which address it sees this machine; the server may start then. */
 static void
 start_server(hp_run *run, const hp_host *host)
 {
-    const hp_server_options owner = {.log = server_says,
-                                     .warn = server_warns,
-                                     .failed = ring_failed,
-                                     .host_of = host_of,
-                                     .process = process_of,
-                                     .knocked = knocked,
-                                     .summary = run->options->summary || run->options->verbose ? server_sums_up : NULL,
-                                     .arg = run};
-    int had_started = !!run->server.server;
     hoop_error error;
-    char text[HP_ADDR_TEXT];
-    if (hp_job_server_start(&run->server, run->loop, host->index, host->conn->seen_from, &owner, &error)) {
+    char *note = NULL;
+    if (hp_job_server_start(&run->server, host->index, host->conn->seen_from, &note, &error)) {
         hp_diag(run->output, "cannot open the rendezvous server: %s", error.text);
         stop(run, 2, GRACE);
-    } else if (run->options->verbose && !had_started && run->server.server) {
-        hp_diag(run->output, "the rendezvous server listens on %s", hp_addr_print(&run->server.address, text));
     }
+    if (note)
+        hp_diag(run->output, "%s", note);
+    free(note);
+}
+
+/* Once all hosts have answered, and the server listens. */
+static void
+start_ranks(hp_run *run)
+{
+    hp_hosts *hosts = &run->hosts;
+    if (hosts->greeted != hosts->used || !run->server.open || run->phase != STARTING)
+        return;
+    hp_silence_watch(&run->silence);
+    run->phase = RUNNING;
+    run->failure.running = run->mapping->ranks.size;
+    for (int i = 0; i < hosts->count; i++)
+        if (hosts->host[i].conn)
+            hp_host_send_spec(&hosts->host[i], &run->server, size_for_ranks(run));
+    if (run->options->timeout > 0)
+        hp_timer_set(run->time_limit, run->options->timeout);
+    if (hosts->places.most > 0)
+        hp_timer_set(run->restarts, HP_SEC);
+    if (run->in)
+        hp_stdin_go(run->in);
+    else
+        hp_hosts_stdin_end(hosts);
 }
 
 static void
 agent_greeted(hp_run *run, const hp_host *host)
 {
-    hp_hosts *hosts = &run->hosts;
     if (run->options->verbose) {
         hp_diag(run->output, "%s has answered", host->name);
         hp_agent_conn_quote(host->conn, run->output);
@@ -351,24 +370,7 @@ agent_greeted(hp_run *run, const hp_host *host)
     }
     start_server(run, host);
     start_agents(run);
-    if (hosts->greeted != hosts->used || run->phase != STARTING)
-        return;
-    /* All have answered: the ranks start. */
-    hp_silence_watch(&run->silence);
-    run->phase = RUNNING;
-    run->failure.running = run->mapping->ranks.size;
-    for (int i = 0; i < hosts->count; i++)
-        if (hosts->host[i].conn)
-            hp_host_send_spec(&hosts->host[i], &run->server, size_for_ranks(run));
-    hp_job_server_forget_secret(&run->server);
-    if (run->options->timeout > 0)
-        hp_timer_set(run->time_limit, run->options->timeout);
-    if (hosts->places.most > 0)
-        hp_timer_set(run->restarts, HP_SEC);
-    if (run->in)
-        hp_stdin_go(run->in);
-    else
-        hp_hosts_stdin_end(hosts);
+    start_ranks(run);
 }
 
 /*
@@ -388,8 +390,8 @@ agent_over(hp_run *run, hp_host *host)
             stop(run, 1, GRACE);
     }
     for (int rank = 0; !host->done && run->phase == RUNNING && rank < run->mapping->ranks.size; rank++)
-        if (hp_host_has(host, rank) && !run->hosts.process[rank].ended)
-            hp_job_server_rank_exited(&run->server, rank, host->name);
+        if (hp_host_has(host, rank) && !run->hosts.ended[rank])
+            hp_job_server_rank_over(&run->server, rank);
     start_agents(run);
     if (run->hosts.over == run->hosts.started)
         report_failure(run);
@@ -405,6 +407,10 @@ hear(hp_run *run, const hp_host_event *e)
         hp_output_keep(run->output);
         if (run->options->verbose)
             hp_diag(run->output, "rank %d runs on %s, pid %u", e->rank, e->host->name, e->pid);
+        break;
+    case HP_HOST_PROCESS:
+        hp_job_server_rank(&run->server, e->rank, e->host->name, e->pid,
+                           e->number ? HP_PROCESS_STOPPED : HP_PROCESS_RUNS);
         break;
     case HP_HOST_OUTPUT: take_output(run, e); break;
     case HP_HOST_EXITED: rank_exited(run, e); break;
@@ -438,17 +444,26 @@ interrupted(hp_run *run, int number)
     if (run->phase != STOPPING) {
         hp_diag(run->output, "%s; stopping %s (once more: kill at once)", name,
                 hp_say_count((uint64_t)run->failure.running, "rank").text);
-        if (run->server.server && hp_server_stalled(run->server.server) >= HP_SEC)
-            hp_job_server_table(&run->server, run->output, HP_TABLE_SHORT);
+        show_table(run, HP_TABLE_SHORT, 1);
     }
     stop(run, 128 + number, GRACE);
+}
+
+static void
+reap(hp_run *run)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        if (!hp_job_server_reaped(&run->server, pid, status))
+            hp_hosts_reaped(&run->hosts, pid, status);
 }
 
 static void
 signalled(hp_run *run, int number)
 {
     switch (number) {
-    case SIGCHLD: hp_hosts_reap(&run->hosts); break;
+    case SIGCHLD: reap(run); break;
     case SIGUSR1:
     case SIGUSR2:
         if (run->options->forward_signals)
@@ -458,7 +473,7 @@ signalled(hp_run *run, int number)
                     number == SIGUSR1 ? "SIGUSR1" : "SIGUSR2");
         break;
     case SIGQUIT:
-        hp_job_server_table(&run->server, run->output, HP_TABLE_ALL);
+        show_table(run, HP_TABLE_ALL, 0);
         hp_recorders_ask(&run->recorders);
         break;
     /*
@@ -468,9 +483,11 @@ signalled(hp_run *run, int number)
     case SIGTSTP:
         if (run->phase == RUNNING)
             hp_hosts_signal(&run->hosts, SIGSTOP);
+        hp_job_server_signal(&run->server, SIGSTOP);
         (void)hp_loop_now(run->loop); /* the loop does not count the time from here */
         kill(getpid(), SIGSTOP);
         (void)hp_loop_now(run->loop); /* to here */
+        hp_job_server_signal(&run->server, SIGCONT);
         if (run->phase == RUNNING)
             hp_hosts_signal(&run->hosts, SIGCONT);
         break;
@@ -512,7 +529,7 @@ open_run(hp_run *run, hoop_error *error)
     run->output = hp_output_new(run->loop, &output, error);
     hp_recorders_open(&run->recorders, &run->hosts, &run->server, run->output);
     hp_silence_open(&run->silence, &run->hosts, &run->failure, run->output);
-    return run->output ? hp_job_server_open(&run->server, run->options, run->mapping, error) : error->code;
+    return run->output ? hp_job_server_open(&run->server, run->loop, run->options, run->mapping, error) : error->code;
 }
 
 /* After each turn of the loop: takes what has come. */
@@ -526,6 +543,7 @@ take_all(hp_run *run)
         signalled(run, number);
     while (hp_hosts_hear(&run->hosts, &event))
         hear(run, &event);
+    hear_server(run);
     hp_recorders_look(&run->recorders);
     while (run->in && (n = hp_stdin_read(run->in, &bytes)) > 0)
         hp_hosts_stdin(&run->hosts, bytes, (size_t)n);

@@ -98,7 +98,7 @@ list_ranks(const hp_silence *s, const hp_host *host, char *out, size_t size)
     int count = 0, all = s->hosts->mapping->ranks.size;
     uint64_t *left = hp_xcalloc((size_t)all / 64 + 1, sizeof(*left));
     for (int rank = 0; rank < all; rank++)
-        if (hp_host_has(host, rank) && !s->hosts->process[rank].ended) {
+        if (hp_host_has(host, rank) && !s->hosts->ended[rank]) {
             hp_rank_set_add(left, rank);
             count++;
         }

@@ -97,9 +97,9 @@ add_object(collector *c, const char *server, const char *pid, const hp_buffer *r
 
 /* --- those of this machine --- */
 
-/* The name of the program, which may be any text; what JSON or a terminal could take for more is left out. */
+/* The name of a process's program, which may be any text; what JSON or a terminal could take for more is left out. */
 static void
-find_program(int pid, char out[PROGRAM])
+name_of(int pid, char out[PROGRAM])
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/comm", pid);
@@ -112,8 +112,34 @@ find_program(int pid, char out[PROGRAM])
     for (char *c = out; *c; c++)
         if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\')
             *c = '?';
+}
+
+static int
+parent_of(int pid)
+{
+    char path[64];
+    int parent = 0;
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    FILE *file = fopen(path, "re");
+    if (file && fscanf(file, "%*d (hoop-launch) %*c %d", &parent) != 1)
+        parent = 0;
+    if (file)
+        fclose(file);
+    return parent;
+}
+
+/* The program that a server belongs to. Returns its process: hooprun's server is a child of it. */
+static int
+find_program(int pid, char out[PROGRAM])
+{
+    char parent[PROGRAM] = "";
+    int above = parent_of(pid);
+    name_of(pid, out);
+    if (above)
+        name_of(above, parent);
     if (strcmp(out, "hoop-launch") == 0)
         snprintf(out, PROGRAM, "hooprun");
+    return strcmp(parent, "hoop-launch") == 0 ? above : pid;
 }
 
 /* Asks the server at this socket. */
@@ -125,8 +151,7 @@ ask(collector *c, const char *path, int pid)
     int fd = hp_server_socket_connect(path), got = fd < 0 ? -1 : converse(fd, c->rows, c->width, &answer), why = errno;
     if (fd >= 0)
         close(fd);
-    find_program(pid, program);
-    snprintf(number, sizeof(number), "%d", pid);
+    snprintf(number, sizeof(number), "%d", find_program(pid, program));
     if (c->servers++)
         add(c, c->rows ? "\n" : ",");
     if (c->rows == 0) {

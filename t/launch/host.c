@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #define GREETING "\n" HP_AGENT_GREETING "0.1.0 -\n"
 
@@ -43,6 +44,7 @@ hear_all(void)
         switch (e.what) {
         case HP_HOST_GREETED: hear("greeted %s|", e.host->name); break;
         case HP_HOST_STARTED: hear("started %s %d %u|", e.host->name, e.rank, e.pid); break;
+        case HP_HOST_PROCESS: hear("process %s %d %u %d|", e.host->name, e.rank, e.pid, e.number); break;
         case HP_HOST_OUTPUT: hear("output %d %d %.*s|", e.rank, e.number, (int)e.n, (const char *)e.bytes); break;
         case HP_HOST_EXITED:
             hear("exited %s %d %d %d %d|", e.host->name, e.ended.rank, e.ended.pid, e.ended.status, (int)e.ended.ms);
@@ -94,6 +96,14 @@ start_all(void)
             bail("%s", error.text);
 }
 
+static void
+reap(void)
+{
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+        hp_hosts_reaped(&hosts, pid, status);
+}
+
 /* All have greeted and have their spec. */
 static void
 run_all(void)
@@ -103,7 +113,7 @@ run_all(void)
     for (int i = 0; i < fake_processes; i++)
         fake_process_write(fake_process_at(i), 1, GREETING, strlen(GREETING));
     hear_all();
-    hp_job_server_open(&server, &options, &mapping, NULL);
+    hp_job_server_open(&server, loop, &options, &mapping, NULL);
     for (int i = 0; i < hosts.count; i++)
         if (hosts.host[i].conn)
             hp_host_send_spec(&hosts.host[i], &server, (hp_winsize){24, 80});
@@ -170,7 +180,7 @@ check_starts(void)
     told("greeted n4|", "when one has answered");
     is_string("n65", hp_hosts_next(&hosts)->name, "there is room for the next");
     fake_process_exit(fake_process_at(5), 255 << 8);
-    hp_hosts_reap(&hosts);
+    reap();
     told("over n6 early|", "and when one has ended");
     start_all();
     is_int(66, fake_processes, "for one more");
@@ -226,7 +236,7 @@ check_reports(void)
     reports(1, HP_MSG_DONE, "", 0, "");
     for (int i = 0; i < 2; i++) {
         fake_process_exit(fake_process_at(i), 0);
-        hp_hosts_reap(&hosts);
+        reap();
         hear_all();
     }
     told("over n1 well|over n2 well|", "both of which end well");
@@ -301,7 +311,7 @@ check_look(void)
     reports(0, HP_MSG_LOOKED, "", 0, "");
     told("", "an answer without a question counts for nothing");
     fake_process_exit(fake_process_at(1), 0);
-    hp_hosts_reap(&hosts);
+    reap();
     told("over n2 early|", "and one that is over need not answer");
     ok(!hp_hosts_asked(&hosts), "so all have answered");
     hp_hosts_look(&hosts);
@@ -317,23 +327,12 @@ check_process(void)
 {
     begin("a:1,b:1");
     run_all();
-    ok(hp_hosts_process(&hosts, 1, 77) == HP_PROCESS_UNKNOWN, "nothing is known of a process");
     reports_rank(1, HP_MSG_STOPPED, 1, 77, 0, "");
-    ok(hp_hosts_process(&hosts, 1, 77) == HP_PROCESS_RUNS, "its agent says that it runs");
-    ok(hp_hosts_process(&hosts, 1, 78) == HP_PROCESS_UNKNOWN, "another process of that rank is not meant");
-    ok(hp_hosts_process(&hosts, 0, 77) == HP_PROCESS_RUNS && hp_hosts_process(&hosts, 2, 77) == HP_PROCESS_RUNS,
-       "a ring that was shrunk has another number for it");
-    reports_rank(0, HP_MSG_STOPPED, 0, 77, 1, "");
-    ok(hp_hosts_process(&hosts, 2, 77) == HP_PROCESS_UNKNOWN,
-       "... which tells nothing if two hosts have such a process");
-    fake_loop_advance(loop, 4 * HP_SEC);
-    ok(hp_hosts_process(&hosts, 1, 77) == HP_PROCESS_RUNS, "four seconds later that counts");
-    fake_loop_advance(loop, HP_SEC);
-    ok(hp_hosts_process(&hosts, 1, 77) == HP_PROCESS_UNKNOWN, "after five it does not");
+    told("process b 1 77 0|", "an agent says that a process runs");
     reports_rank(1, HP_MSG_STOPPED, 1, 77, 1, "");
-    ok(hp_hosts_process(&hosts, 1, 77) == HP_PROCESS_STOPPED, "the agent speaks again: it is stopped");
-    fake_loop_advance(loop, 5 * HP_SEC);
-    ok(hp_hosts_process(&hosts, 1, 77) == HP_PROCESS_UNKNOWN, "that expires, too");
+    told("process b 1 77 1|", "or is stopped");
+    reports_rank(1, HP_MSG_STOPPED, 0, 77, 1, "");
+    told("", "but not one of another host");
     end();
 }
 
@@ -355,7 +354,7 @@ check_pings(void)
     fake_loop_advance(loop, 7 * HP_SEC);
     is_string("16 16 ", sent(1, 0), "and each three seconds, a tenth of the time-out");
     fake_process_exit(fake_process_at(0), 9);
-    hp_hosts_reap(&hosts);
+    reap();
     fake_loop_advance(loop, 3 * HP_SEC);
     is_string("16 ", sent(1, 0), "also when another one is gone");
     reports(1, HP_MSG_LEASE, "\270\13\0\0", 4, ""); /* 3000 */

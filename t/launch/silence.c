@@ -54,7 +54,7 @@ start_ranks(void)
     for (int i = 0; i < fake_processes; i++)
         fake_process_write(fake_process_at(i), 1, GREETING, strlen(GREETING));
     fake_loop_settle(loop);
-    hp_job_server_open(&server, &options, &mapping, NULL);
+    hp_job_server_open(&server, loop, &options, &mapping, NULL);
     for (int i = 0; i < hosts.count; i++)
         hp_host_send_spec(&hosts.host[i], &server, (hp_winsize){24, 80});
     hp_job_server_close(&server);

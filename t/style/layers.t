@@ -123,7 +123,7 @@ downward lib create hoop bootstrap wait calls serve group leave entry join progr
     request registry baton comm exchange ways pmi server_search bounded_wait environment launcher config config.def \
     secret_file listener server_thread peer_heartbeat \
     channel slot work pair matching place schedule levels plan host_map step blocks
-downward launch agent ranks run silence recorders host places job_server rank_exit agent_conn mapping options rank_env \
+downward launch agent ranks run silence recorders host places job_server server_process job_ranks rank_exit agent_conn mapping options rank_env \
     allocation hostfile output screen streams lease agent_msg spawn options.def xalloc
 downward top servers
 downward perf data memory report options collectives

@@ -96,10 +96,15 @@ fi
 read -r launcher <<END_PID
 $started
 END_PID
-kill -STOP "$launcher"
+server=$(ls hoop/*.socket)
+server=${server#hoop/}
+server=${server%%-*}
+kill -STOP "$server"
 like 'does not answer' "$(hoop-top)" 'a stopped server: said, after two seconds'
-kill -CONT "$launcher"
+kill -CONT "$server"
 kill -CONT "$(cat pid.1)"
+kill -STOP "$launcher" # so that it starts no other server
+kill -KILL "$server"
 kill -KILL "$launcher"
 wait "$launcher" 2>/dev/null
 is 1 "$(sockets)" 'a killed server leaves its socket'

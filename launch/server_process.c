@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* server_process: see server_process.h. rendezvous/server.c is the server; what it calls becomes messages here. */
+#include "launch/server_process.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/wire.h"
+#include "launch/job_ranks.h"
+#include "launch/streams.h"
+#include "rendezvous/server.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { LAUNCHER_FD = 3, PIECE = 64 * 1024 };
+
+typedef struct server_process {
+    hp_loop *loop;
+    hp_server *server;
+    hp_job_rank *rank;
+    int size, logs;
+    uint8_t job_id[HP_JOB_ID_BYTES];
+    hp_watch *watch;
+    hp_buffer in;
+    hp_write_queue out;
+    int stranded;  /* as the launcher knows it */
+    int lines;     /* of the table that is being told */
+    int summed_up; /* a line of summary has been told */
+    int over, status;
+} server_process;
+
+/* --- to the launcher --- */
+
+static void
+tell(server_process *p, hp_agent_msg_type type, const void *a, size_t na, const void *b, size_t nb)
+{
+    hp_agent_msg_put(&p->out.buffer, type, a, na, b, nb);
+    hp_write_queue_push(&p->out);
+}
+
+static void
+tell_line(void *arg, const char *line)
+{
+    size_t n = strlen(line) + 1;
+    if (n <= HP_AGENT_MSG_TEXT)
+        tell(arg, HP_MSG_LINE, line, n, NULL, 0);
+}
+
+static void
+tell_row(void *arg, const char *line)
+{
+    ((server_process *)arg)->lines++;
+    tell_line(arg, line);
+}
+
+static void
+tell_summary(void *arg, const char *line)
+{
+    ((server_process *)arg)->summed_up = 1;
+    tell_line(arg, line);
+}
+
+static void
+log_line(void *arg, const char *line)
+{
+    if (((server_process *)arg)->logs)
+        tell_line(arg, line);
+}
+
+static void
+tell_ring_failed(void *arg, const char *split, const hoop_error *cause, uint32_t pid)
+{
+    uint8_t head[sizeof(*cause) + 5];
+    memcpy(head, cause, sizeof(*cause));
+    hp_put32(head + sizeof(*cause), pid);
+    head[sizeof(*cause) + 4] = split != NULL;
+    tell(arg, HP_MSG_RING_FAILED, head, sizeof(head), split ? split : "", split ? strlen(split) + 1 : 1);
+}
+
+static void
+tell_number(server_process *p, hp_agent_msg_type type, uint32_t number)
+{
+    hp_agent_msg_put32(&p->out.buffer, type, number);
+    hp_write_queue_push(&p->out);
+}
+
+static void
+tell_knocked(void *arg, int host)
+{
+    tell_number(arg, HP_MSG_KNOCKED, (uint32_t)host);
+}
+
+/* --- what the server asks --- */
+
+static const char *
+host_of(void *arg, int rank)
+{
+    const server_process *p = arg;
+    return rank >= 0 && rank < p->size ? p->rank[rank].host : NULL;
+}
+
+static hp_process
+process_of(void *arg, int rank, uint32_t pid)
+{
+    const server_process *p = arg;
+    return hp_job_rank_process(p->rank, p->size, rank, pid, hp_loop_now(p->loop));
+}
+
+/* --- from the launcher --- */
+
+static void
+serve(server_process *p, const hp_agent_msg *msg)
+{
+    hp_server_options options = {.mode = HP_MODE_AUTH,
+                                 .asked = 1,
+                                 .comes_back = 1,
+                                 .log = log_line,
+                                 .warn = tell_line,
+                                 .failed = tell_ring_failed,
+                                 .host_of = host_of,
+                                 .process = process_of,
+                                 .knocked = tell_knocked,
+                                 .arg = p};
+    static hp_serving serving;
+    char text[HP_ADDR_TEXT];
+    hoop_error error = {0};
+    if (p->server || msg->size != sizeof(serving))
+        return;
+    memcpy(&serving, msg->payload, sizeof(serving));
+    p->size = serving.size;
+    p->rank = hp_xcalloc((size_t)p->size, sizeof(*p->rank));
+    p->logs = serving.logs;
+    options.listen = serving.listen;
+    options.ports = serving.ports;
+    options.secret = &serving.secret;
+    options.job = serving.job;
+    options.summary = serving.summary ? tell_summary : NULL;
+    if (hp_job_id(p->job_id, serving.job, &error) == HOOP_SUCCESS)
+        p->server = hp_server_new(p->loop, &options, &error);
+    hp_wipe(&serving.secret, sizeof(serving.secret)); /* the server has a copy */
+    if (p->server) {
+        hp_addr_print(hp_server_addr(p->server), text);
+        tell(p, HP_MSG_SERVES, text, strlen(text) + 1, NULL, 0);
+    } else {
+        tell(p, HP_MSG_NO_SERVER, &error, sizeof(error), NULL, 0);
+        p->over = p->status = 1;
+    }
+}
+
+static void
+take_rank(server_process *p, const hp_agent_msg *msg)
+{
+    int rank = hp_job_rank_take(p->rank, p->size, msg, hp_loop_now(p->loop));
+    if (rank >= 0 && p->rank[rank].ended)
+        hp_server_rank_ended(p->server, p->job_id, rank, p->size, p->rank[rank].host);
+}
+
+static void
+print_table(server_process *p, const hp_agent_msg *msg)
+{
+    int most = (int)hp_get32(msg->payload);
+    const hp_table_options options = {
+        .most = most, .lines = most, .width = (int)hp_get32(msg->payload + 4), .line = tell_row, .arg = p};
+    p->lines = 0;
+    if (hp_get32(msg->payload + 8) && hp_server_stalled(p->server) < HP_SEC)
+        return;
+    hp_server_print(p->server, &options);
+    if (p->lines == 0)
+        tell_line(p, "no rank is in a ring of hoop now");
+}
+
+static void
+sum_up(server_process *p, int or_not)
+{
+    hp_server_summarize(p->server);
+    if (or_not && !p->summed_up)
+        tell_line(p, "no summary: no rank has told the server what it did; does the program create a communicator?");
+}
+
+static void
+take_message(server_process *p, const hp_agent_msg *msg)
+{
+    if (msg->type == HP_MSG_SERVE) {
+        serve(p, msg);
+        return;
+    }
+    if (!p->server)
+        return;
+    if (msg->type == HP_MSG_SERVED_RANK) {
+        take_rank(p, msg);
+        return;
+    }
+    if (msg->type == HP_MSG_TABLE)
+        print_table(p, msg);
+    else
+        sum_up(p, (int)hp_get32(msg->payload));
+    tell(p, HP_MSG_SAID, NULL, 0, NULL, 0);
+}
+
+static void
+readable(void *arg, int ready)
+{
+    server_process *p = arg;
+    hp_agent_msg msg;
+    hoop_error error;
+    int got = 0;
+    (void)ready;
+    ssize_t n = read(LAUNCHER_FD, hp_xbuffer_room(&p->in, PIECE), PIECE);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    hp_buffer_grown(&p->in, n > 0 ? (size_t)n : 0);
+    while (n > 0 && (got = hp_agent_msg_get(&p->in, HP_TO_SERVER, &msg, &error)) > 0) {
+        take_message(p, &msg);
+        hp_agent_msg_done(&p->in, &msg);
+    }
+    p->over |= n <= 0 || got < 0;
+}
+
+/* --- life --- */
+
+int
+hp_server_process_main(void)
+{
+    server_process p = {.loop = hp_loop_new()};
+    struct sockaddr_storage at;
+    socklen_t n = sizeof(at);
+    signal(SIGPIPE, SIG_IGN);
+    if (getsockname(LAUNCHER_FD, (struct sockaddr *)&at, &n) < 0 || at.ss_family != AF_UNIX) {
+        fprintf(stderr,
+                "hooprun: hoop-launch --serve is started by hooprun only; hoop-rendezvous is a server by hand\n");
+        return 2;
+    }
+    if (!p.loop || hp_write_queue_open(&p.out, p.loop, LAUNCHER_FD) < 0)
+        return 1;
+    p.watch = hp_watch_new(p.loop, LAUNCHER_FD, readable, &p);
+    p.over = p.status = !p.watch || hp_watch_set(p.watch, HP_READ) < 0;
+    while (!p.over) {
+        hp_loop_run(p.loop, HP_NEVER);
+        int stranded = p.server ? hp_server_stranded(p.server) : 0;
+        if (stranded != p.stranded)
+            tell_number(&p, HP_MSG_STRANDED, (uint32_t)stranded);
+        p.stranded = stranded;
+    }
+    hp_server_free(p.server);
+    hp_job_ranks_free(p.rank, p.size);
+    hp_write_queue_close(&p.out);
+    hp_watch_free(p.watch);
+    hp_buffer_free(&p.in);
+    hp_loop_free(p.loop);
+    return p.status;
+}

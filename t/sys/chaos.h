@@ -31,7 +31,8 @@ typedef enum chaos_kind {
     CHAOS_STOP,   /* and made to go on after length_ms */
     CHAOS_FREEZE, /* stopped until the others have gone on without it */
     CHAOS_CUT,    /* a connection of the guest, by the proxy */
-    CHAOS_HUSH    /* the server is stopped for length_ms */
+    CHAOS_HUSH,   /* the server is stopped for length_ms */
+    CHAOS_DEATH   /* the server is killed, and started again after length_ms */
 } chaos_kind;
 
 typedef enum chaos_moment { CHAOS_OPERATION, CHAOS_SHRINK, CHAOS_GROW, CHAOS_CREATE, CHAOS_MOMENTS } chaos_moment;
@@ -62,6 +63,7 @@ typedef enum chaos_scene {
     CHAOS_ALL,
     CHAOS_UNSERVED, /* in the end the server is killed, and then a rank */
     CHAOS_FROZEN,
+    CHAOS_RETURNS, /* as CHAOS_REJOINS, and the server dies and comes back */
     CHAOS_SCENES
 } chaos_scene;
 
@@ -109,7 +111,8 @@ typedef struct chaos_board {
     char what[2 * CHAOS_LINE + PARTY_NOTE];
     atomic_int phase;               /* the furthest of all guests */
     atomic_int apart[CHAOS_EPOCHS]; /* a split or a grow of that epoch has failed; its ring may not have yet */
-    atomic_int hush_ms;             /* how long the server is stopped */
+    atomic_int server;              /* its process id */
+    atomic_int hush_ms;             /* how long the server is stopped, or away */
     atomic_int seat[CHAOS_EPOCHS][CHAOS_SLOTS]; /* guest + 1 of a rank, once that has the communicator */
     chaos_place place[CHAOS_GUESTS];
 } chaos_board;
@@ -128,7 +131,6 @@ void chaos_wrong(const char *format, ...) __attribute__((format(printf, 1, 2), n
 typedef struct chaos_run {
     const chaos_script *script;
     proxy *proxy; /* NULL: none */
-    pid_t server;
 } chaos_run;
 
 party_fn chaos_live; /* its argument is a chaos_run */

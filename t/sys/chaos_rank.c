@@ -90,7 +90,11 @@ provoke(const life *l, const chaos_fault *f)
     case CHAOS_CUT: cut(l, f); break;
     case CHAOS_HUSH:
         atomic_store(&chaos_shared->hush_ms, (int)f->length_ms);
-        kill(l->run->server, SIGSTOP);
+        kill(atomic_load(&chaos_shared->server), SIGSTOP);
+        break;
+    case CHAOS_DEATH:
+        atomic_store(&chaos_shared->hush_ms, (int)f->length_ms);
+        kill(atomic_load(&chaos_shared->server), SIGKILL);
         break;
     }
 }
@@ -128,7 +132,9 @@ last_loss(void)
 static double
 patience(const life *l)
 {
-    int slow = l->script->scene == CHAOS_FROZEN ? 40 : l->script->proxied ? HIDDEN : 0;
+    int slow = l->script->scene == CHAOS_FROZEN                          ? 40
+               : l->script->proxied || l->script->scene == CHAOS_RETURNS ? HIDDEN
+                                                                         : 0;
     return GRACE + slow + chaos_stopped(l->script, l->phase) + tap_room();
 }
 
@@ -165,6 +171,8 @@ static void
 check_cause(hoop_result result, const hoop_error *e, int guest, int frozen)
 {
     int epoch = atomic_load(&chaos_shared->place[chaos_guest].epoch);
+    if (result == HOOP_ERR_ABORTED && e->code == HOOP_ERR_PEER_LOST) /* the ring has learned why by now */
+        result = e->code;
     int is_code = result == HOOP_ERR_PEER_LOST || (frozen && result == HOOP_ERR_TIMEOUT);
     if (result == HOOP_ERR_ABORTED && strstr(e->text, "called hoop_comm_shrink") && is_lost_unseen() &&
         atomic_load(&chaos_shared->apart[epoch % CHAOS_EPOCHS]))
@@ -468,7 +476,8 @@ live_phase(life *l)
     atomic_fetch_add(&me->settled, 1);
     for (int i = 0; i < l->script->phase[phase].quiet && !l->failed; i++)
         operate(l);
-    if (l->failed)
+    /* A rank that has gone on may be lost, while this one's split is not over yet. */
+    if (l->failed && atomic_load(&chaos_shared->phase) == phase)
         chaos_wrong("the ring has failed, and nobody is lost");
     check_growth(l);
     l->phase = phase + 1;
@@ -483,7 +492,7 @@ outlive_server(life *l)
     hoop_comm *next = NULL;
     int victim = (int)(tap_mix(l->script->seed) % (uint64_t)l->ring.size);
     if (l->ring.rank == 0)
-        kill(l->run->server, SIGKILL);
+        kill(atomic_load(&chaos_shared->server), SIGKILL);
     for (int i = 0; i < 20 && !l->failed; i++)
         operate(l);
     if (l->failed)

@@ -14,7 +14,8 @@ typedef struct writer {
     int stops, cuts, rejoins; /* whether there are any */
 } writer;
 
-static const char *const kinds[] = {"dies", "is stopped", "freezes", "has a connection cut", "has the server stopped"};
+static const char *const kinds[] = {
+    "dies", "is stopped", "freezes", "has a connection cut", "has the server stopped", "has the server killed"};
 static const char *const moments[] = {"in operation", "in the shrink", "in the grow", "before it has a place"};
 
 const char *
@@ -29,6 +30,7 @@ chaos_scene_name(chaos_scene scene)
         "all of these",
         "killed, new ranks, then the server and a rank",
         "stopped until the others have gone on",
+        "killed, new ranks, the server killed and back",
     };
     return names[scene];
 }
@@ -92,10 +94,18 @@ arrive(writer *w, chaos_phase *p)
     return s->guests++;
 }
 
+/* How many ranks may be lost in a phase: a server that comes back needs more than half of a ring to know it again. */
+static int
+bearable(const writer *w)
+{
+    int n = count(w->here);
+    return w->script->scene == CHAOS_RETURNS ? (n - 1) / 2 : n - 1;
+}
+
 static void
 write_losses(writer *w, chaos_phase *p)
 {
-    int n = count(w->here), most = n - 1 < 3 ? n - 1 : 3;
+    int most = bearable(w) < 3 ? bearable(w) : 3;
     int kills = most > 0 ? 1 + (int)pick(w, (unsigned)most) : 0;
     if ((w->rejoins && pick(w, 4) == 0) || (w->cuts && pick(w, 2)))
         kills = 0;
@@ -123,7 +133,7 @@ write_newcomers(writer *w, chaos_phase *p)
         continue;
     if (w->cuts)
         return;
-    if (p->come && left > 1 && pick(w, 3) == 0)
+    if (p->come && left > 1 && count(w->lost) < bearable(w) && pick(w, 3) == 0)
         lose(w, p, CHAOS_KILL, CHAOS_GROW, member(w, w->here & ~w->lost));
     if (p->come && pick(w, 3) == 0 && (guest = arrive(w, p)) >= 0)
         lose(w, p, CHAOS_KILL, CHAOS_CREATE, guest);
@@ -140,6 +150,8 @@ write_phase(writer *w, chaos_phase *p)
         add(w, p, CHAOS_STOP, w->lost && pick(w, 3) == 0 ? CHAOS_SHRINK : CHAOS_OPERATION, member(w, w->here));
     if (w->stops && pick(w, 3) == 0)
         add(w, p, CHAOS_HUSH, w->lost && pick(w, 2) ? CHAOS_SHRINK : CHAOS_OPERATION, member(w, w->here));
+    if (w->script->scene == CHAOS_RETURNS && pick(w, 2))
+        add(w, p, CHAOS_DEATH, w->lost && pick(w, 2) ? CHAOS_SHRINK : CHAOS_OPERATION, member(w, w->here));
     for (unsigned i = w->cuts ? 1 + pick(w, 4) : 0; i > 0; i--)
         add(w, p, CHAOS_CUT, CHAOS_OPERATION, member(w, w->here));
     w->here = (w->here | p->come) & ~w->lost;
@@ -154,7 +166,8 @@ chaos_write(chaos_script *s, uint64_t seed)
     *s = (chaos_script){.seed = seed, .scene = (chaos_scene)(seed % CHAOS_SCENES), .guests = CHAOS_SLOTS};
     writer w = {.script = s, .state = tap_mix(seed), .here = (1U << CHAOS_SLOTS) - 1};
     w.stops = s->scene == CHAOS_STOPS || s->scene == CHAOS_ALL;
-    w.rejoins = s->scene == CHAOS_REJOINS || s->scene == CHAOS_ALL || s->scene == CHAOS_UNSERVED;
+    w.rejoins =
+        s->scene == CHAOS_REJOINS || s->scene == CHAOS_ALL || s->scene == CHAOS_UNSERVED || s->scene == CHAOS_RETURNS;
     s->proxied = s->scene == CHAOS_CUTS || (s->scene == CHAOS_ALL && pick(&w, 2));
     w.cuts = s->proxied;
     s->shared = s->scene == CHAOS_KILLS_MEMORY || (s->scene != CHAOS_KILLS_TCP && !s->proxied && pick(&w, 2));
@@ -227,7 +240,7 @@ chaos_stopped(const chaos_script *s, int phase)
     double all = 0;
     for (int k = 0; k < s->phase[phase].faults; k++) {
         const chaos_fault *f = &s->phase[phase].fault[k];
-        all += f->kind == CHAOS_STOP || f->kind == CHAOS_HUSH ? f->length_ms * 1e-3 : 0;
+        all += f->kind == CHAOS_STOP || f->kind == CHAOS_HUSH || f->kind == CHAOS_DEATH ? f->length_ms * 1e-3 : 0;
     }
     return all;
 }

@@ -218,14 +218,16 @@ write_line(void *arg, const char *line)
 }
 
 static void
-serve(int tell, const hp_secret *secret, char *log)
+serve(int tell, party *p, const char *at, int comes_back)
 {
     hp_loop *loop = hp_loop_new();
-    hp_server_options options = {.mode = HP_MODE_AUTH, .log = write_line, .arg = log};
+    hp_server_options options = {.mode = HP_MODE_AUTH, .log = write_line, .arg = p->log, .comes_back = comes_back};
     hoop_error error;
     char text[HP_ADDR_TEXT] = "";
-    options.secret = secret;
-    if (hp_addr_parse(&options.listen, "127.0.0.1:0", &error) != HOOP_SUCCESS)
+    hp_secret secret;
+    options.secret = &secret;
+    if (hp_secret_from_file(&secret, p->secret_file, &error) != HOOP_SUCCESS ||
+        hp_addr_parse(&options.listen, at, &error) != HOOP_SUCCESS)
         _exit(1);
     hp_server *server = hp_server_new(loop, &options, &error);
     if (!server)
@@ -238,43 +240,70 @@ serve(int tell, const hp_secret *secret, char *log)
 }
 
 static void
-make_secret(party *p, hp_secret *secret)
+make_secret(party *p)
 {
+    hp_secret secret = {0};
     char text[HP_SECRET_TEXT];
     hoop_error error;
     int fd;
     snprintf(p->secret_file, sizeof(p->secret_file), "%s/secret", tap_tmpdir());
-    if (hp_random(secret->key, HP_SECRET, &error) != HOOP_SUCCESS)
+    if (hp_random(secret.key, HP_SECRET, &error) != HOOP_SUCCESS)
         bail("no random bytes: %s", error.text);
-    hp_secret_format(text, secret);
+    hp_secret_format(text, &secret);
     fd = open(p->secret_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
         bail("cannot write %s", p->secret_file);
     close(fd);
 }
 
-void
-party_open(party *p)
+static void
+start_server(party *p, const char *at, int comes_back)
 {
-    hp_secret secret = {0};
     char text[HP_ADDR_TEXT];
     int tube[2];
-    *p = (party){0};
-    make_secret(p, &secret);
-    snprintf(p->log, sizeof(p->log), "%s/server.log", tap_tmpdir());
     if (pipe2(tube, O_CLOEXEC) != 0)
         bail("no pipe");
     fflush(NULL);
     p->server = fork();
     if (p->server == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        serve(tube[1], &secret, p->log);
+        serve(tube[1], p, at, comes_back);
     }
     close(tube[1]);
     if (read(tube[0], text, sizeof(text)) != sizeof(text))
         bail("the rendezvous server did not start");
     close(tube[0]);
     snprintf(p->address, sizeof(p->address), "%.63s", text);
+}
+
+static void
+open_party(party *p, int comes_back)
+{
+    *p = (party){0};
+    make_secret(p);
+    snprintf(p->log, sizeof(p->log), "%s/server.log", tap_tmpdir());
+    start_server(p, "127.0.0.1:0", comes_back);
+}
+
+void
+party_open(party *p)
+{
+    open_party(p, 0);
+}
+
+void
+party_open_returning(party *p)
+{
+    open_party(p, 1);
+}
+
+void
+party_serve_again(party *p)
+{
+    char at[sizeof(p->address)];
+    waitpid(p->server, NULL, 0);
+    snprintf(at, sizeof(at), "%s", p->address);
+    start_server(p, at, 1);
 }
 
 static void

@@ -36,6 +36,9 @@ typedef int party_fn(int rank, int size, void *arg);
 
 /* Starts a server (a process) and makes a secret file in the test's scratch folder. Call once a test program. */
 void party_open(party *p);
+/* The same; and when that server has died, another one at its address, of which its ranks know (--comes-back). */
+void party_open_returning(party *p);
+void party_serve_again(party *p);
 void party_close(party *p); /* kills what is left */
 
 /*

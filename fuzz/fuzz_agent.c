@@ -16,6 +16,7 @@
 #include "t/launch/fake_process.h"
 
 #include <string.h>
+#include <sys/wait.h>
 
 const char fuzz_name[] = "agent";
 
@@ -182,6 +183,11 @@ take(const hp_host_event *e)
         check_rank(e->rank);
         note(2, (uint64_t)e->rank, e->pid, NULL, 0);
         break;
+    case HP_HOST_PROCESS:
+        check_rank(e->rank);
+        fuzz_check(e->number == 0 || e->number == 1);
+        note(7, (uint64_t)e->rank, e->pid, NULL, 0);
+        break;
     case HP_HOST_OUTPUT:
         check_rank(e->rank);
         fuzz_check((e->number == 1 || e->number == 2) && e->n > 0 && e->n <= HP_AGENT_MSG_TEXT);
@@ -230,7 +236,7 @@ hear(const hp_mapping *mapping, const hp_buffer *stream, const hp_buffer *error_
     }
     now.refused = host->conn->protocol_error[0] != 0;
     fake_process_exit(agent, 256);
-    hp_hosts_reap(&hosts);
+    hp_hosts_reaped(&hosts, waitpid(-1, NULL, 0), 256);
     fake_loop_advance(loop, 3 * HP_SEC);
     take_all();
     fuzz_check(now.over == 1 && host->conn->state == HP_AGENT_CONN_OVER);

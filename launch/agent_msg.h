@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * agent_msg: the messages between the launcher and an agent, over the agent's standard input and output, and between the
- * launcher and its server's process (server_process.h), over a pair of sockets. Pure: bytes
- * in, bytes out. Length, type, direction and reserved bytes are checked here; the fields of a payload are checked by
- * their readers (host.c, agent.c), those of the spec here too. The spec is what one agent runs: command, environment, folder,
- * ranks. The launcher writes the structure, and the agent reads it back message by message.
+ * agent_msg: the messages between the launcher and its other processes: the agents, over their standard input and output,
+ * and the rendezvous server (server_process.h), over a pair of sockets. Pure: bytes in, bytes out. Length, type, direction
+ * and reserved bytes are checked here; the fields of a payload are checked by their readers (host.c, agent.c, job_server.c,
+ * server_process.c), those of the spec here too. The spec is what one agent runs: command, environment, folder, ranks. The
+ * launcher writes the structure, and the agent reads it back message by message.
  *
  *     u32 length of the payload (little-endian) | u8 type | 3 zero bytes | payload
  *
@@ -55,19 +55,19 @@ typedef enum hp_agent_msg_type {
     HP_MSG_LEASE, /* u32 ms, > 0: peer_timeout_ms, as the ranks of this host have it; before they start */
     HP_MSG_PONG,  /* u64: that of a PING */
     /* launcher to the process of its rendezvous server: the same program on the same machine, so structs go as they are */
-    HP_MSG_SERVE = 64,  /* struct hp_serving: listen */
-    HP_MSG_SERVED_RANK, /* u32 rank | u32 pid | u32 hp_process | u32 1: it has ended with 0 | name of its host */
-    HP_MSG_TABLE,       /* u32 lines | u32 columns | u32 1: only if a rank has waited for a second; LINEs, then SAID */
-    HP_MSG_SUM_UP,      /* u32 1: a LINE also if no ring has done anything; LINEs, then SAID */
+    HP_MSG_SERVE = 64,  /* struct hp_serving */
+    HP_MSG_SERVED_RANK, /* u32 rank | u32 pid | u32 hp_process | u32 1: it has ended | name of its host */
+    HP_MSG_TABLE,       /* u32 number of the question | u32 lines | u32 columns | u32 1: if a rank has waited for 1 s */
+    HP_MSG_SUM_UP,      /* u32 number of the question: what have the rings done that were not left */
     /* that process to the launcher; texts end with a zero byte */
-    HP_MSG_SERVES = 96, /* the address at which it listens */
-    HP_MSG_NO_SERVER,   /* hoop_error: why it does not; it ends then */
-    HP_MSG_LINE,        /* a line for the user */
-    HP_MSG_SAID,        /* the answer to TABLE or SUM_UP is complete */
+    HP_MSG_LINE = 96,   /* u8 hp_server_line | a line for the user */
+    HP_MSG_SAID,        /* u32 number: all lines have been sent that this question asked for */
     HP_MSG_RING_FAILED, /* hoop_error | u32 pid of its rank | u8 1: of a split | its name */
     HP_MSG_KNOCKED,     /* u32 host: its agent has made a new connection */
     HP_MSG_STRANDED     /* u32: how many processes wait for a place that nobody is left to give them */
 } hp_agent_msg_type;
+
+typedef enum hp_server_line { HP_SERVER_WORD, HP_SERVER_SUMMARY /* what a ring has done */ } hp_server_line;
 
 typedef struct hp_agent_msg {
     int type;

@@ -30,13 +30,14 @@ hp_job_rank_take(hp_job_rank *ranks, int size, const hp_agent_msg *msg, uint64_t
     uint32_t rank = hp_get32(head);
     if (rank >= (uint32_t)size)
         return -1;
+    int had_ended = ranks[rank].ended;
     free((void *)(uintptr_t)ranks[rank].host);
     ranks[rank] = (hp_job_rank){.pid = hp_get32(head + 4),
                                 .state = (hp_process)hp_get32(head + 8),
                                 .ended = hp_get32(head + 12) != 0,
                                 .told = now,
                                 .host = hp_xstrndup((const char *)head + HEAD, msg->size - HEAD)};
-    return (int)rank;
+    return ranks[rank].ended && !had_ended ? (int)rank : -1;
 }
 
 void

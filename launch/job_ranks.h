@@ -13,14 +13,14 @@ typedef struct hp_job_rank {
     uint32_t pid; /* 0: nothing is known */
     hp_process state;
     uint64_t told;    /* when the launcher said so; set by hp_job_rank_take */
-    int ended;        /* it has ended, and is not started again */
+    int ended;        /* its process; 0 again once another one is started */
     const char *host; /* the name of the host where it runs */
 } hp_job_rank;
 
 void hp_job_rank_put(hp_buffer *out, int rank, const hp_job_rank *r);
 
 /*
- * Takes an HP_MSG_SERVED_RANK into one of `size` ranks, and returns which one; -1: there is none of that number.
+ * Takes an HP_MSG_SERVED_RANK into one of `size` ranks. Returns which one, if it has ended and had not before; else -1.
  * hp_job_ranks_free: frees them and their names.
  */
 int hp_job_rank_take(hp_job_rank *ranks, int size, const hp_agent_msg *msg, uint64_t now);

@@ -11,6 +11,7 @@
 #include "launch/spawn.h"
 #include "lib/config.h"
 #include "net/interface.h"
+#include "net/socket.h"
 
 #include <errno.h>
 #include <ifaddrs.h>
@@ -24,9 +25,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PIECE = 64 * 1024, ANSWER_MS = 1000, END_MS = 2000, FAILURES = 20 };
+enum {
+    PIECE = 64 * 1024,
+    ANSWER_MS = 2000,  /* for an answer */
+    END_MS = 2000,     /* for the end of the process, before it is killed */
+    ROW = 30,          /* deaths in a row after which it is not started again */
+    BEHIND = 64 * 1024 /* bytes that the process has not read: what is told each second anyway can wait */
+};
 
-#define PAUSE (250 * HP_MS) /* before a start after one that has failed */
+#define SHORT_LIFE (10 * HP_SEC) /* after which a death belongs to the row of those before */
+#define START (100 * HP_MS) /* who dies within it has not come to serve; then the next one is started after a pause */
+#define PAUSE (250 * HP_MS)
 
 static void start_again(void *arg);
 
@@ -35,7 +44,7 @@ hp_job_server_open(hp_job_server *s, hp_loop *loop, const hp_options *options, c
                    hoop_error *error)
 {
     uint8_t id[4];
-    *s = (hp_job_server){.loop = loop, .options = options, .mapping = mapping, .fd = -1};
+    *s = (hp_job_server){.loop = loop, .options = options, .mapping = mapping, .listener = -1, .fd = -1};
     s->again = hp_xcheck(hp_timer_new(loop, start_again, s));
     s->rank = hp_xcalloc((size_t)mapping->ranks.size, sizeof(*s->rank));
     for (int i = 0; i < mapping->list->count; i++)
@@ -153,10 +162,13 @@ void
 hp_job_server_rank(hp_job_server *s, int rank, const char *host, uint32_t pid, hp_process state)
 {
     hp_job_rank *r = &s->rank[rank];
+    int again = host == r->host && pid == r->pid && hp_buffer_size(&s->out.buffer) > BEHIND;
     r->host = host;
+    r->ended = r->ended && pid == r->pid;
     r->pid = pid;
     r->state = state;
-    tell_rank(s, rank);
+    if (!again)
+        tell_rank(s, rank);
 }
 
 void
@@ -173,7 +185,7 @@ read_some(hp_job_server *s)
     ssize_t n = s->fd >= 0 ? read(s->fd, hp_xbuffer_room(&s->in, PIECE), PIECE) : 0;
     if (n > 0)
         hp_buffer_grown(&s->in, (size_t)n);
-    if (n == 0 && s->fd >= 0)
+    if (n == 0 && s->watch)
         hp_watch_set(s->watch, 0); /* it has ended, and will be reaped */
     return n > 0;
 }
@@ -198,44 +210,57 @@ hang_up(hp_job_server *s)
     s->taken = 0;
 }
 
-/* Starts the process, and tells it how to serve, and of all ranks. */
+/* How it serves, and what is known of the ranks; whether one is stopped their agents will tell. */
+static void
+tell_all(hp_job_server *s)
+{
+    hp_serving serving = {.secret = *s->secret,
+                          .size = s->mapping->ranks.size,
+                          .logs = s->options->verbose,
+                          .summary = s->options->summary || s->options->verbose};
+    memcpy(serving.job, s->id, sizeof(serving.job));
+    hp_agent_msg_put(&s->out.buffer, HP_MSG_SERVE, &serving, sizeof(serving), NULL, 0);
+    hp_wipe(&serving, sizeof(serving));
+    for (int rank = 0; rank < s->mapping->ranks.size; rank++) {
+        s->rank[rank].state = HP_PROCESS_UNKNOWN;
+        tell_rank(s, rank);
+    }
+}
+
+/* Of its own file, which may have been replaced meanwhile. */
 static hoop_result
 start_process(hp_job_server *s, hoop_error *error)
 {
     char path[PATH_MAX];
     char *const argv[] = {path, "--serve", NULL};
-    hp_serving serving = {.listen = s->address,
-                          .ports = s->ports,
-                          .secret = *s->secret,
-                          .size = s->mapping->ranks.size,
-                          .logs = s->options->verbose,
-                          .summary = s->options->summary || s->options->verbose};
     hp_spawn_step step;
     int pair[2];
     hang_up(s);
     hp_spawn_own_path(path);
-    memcpy(serving.job, s->id, sizeof(serving.job));
     s->since = hp_loop_now(s->loop);
     s->died = s->stranded = 0;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-        return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot open a socket to its process");
-    const hp_spawn spawn = {.argv = argv, .fd = {-1, -1, STDERR_FILENO, pair[1]}, .shielded = 1};
-    s->pid = hp_spawn_start(&spawn, &step);
+        return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot make a socket to its process");
+    const hp_spawn spawn = {.argv = argv,
+                            .file = access("/proc/self/exe", X_OK) == 0 ? "/proc/self/exe" : NULL,
+                            .fd = {pair[1], -1, STDERR_FILENO, s->listener},
+                            .shielded = 1,
+                            .death_signal = SIGKILL};
+    pid_t pid = hp_spawn_start(&spawn, &step);
     int number = errno;
     close(pair[1]);
     s->fd = pair[0];
-    if (s->pid < 0) {
-        s->pid = 0;
-        return hp_err_sys(error, HOOP_ERR_SYSTEM, number, "cannot start its process, %s --serve", path);
+    s->pid = pid > 0 ? pid : 0;
+    if (pid > 0) {
+        s->watch = hp_watch_new(s->loop, s->fd, readable, s);
+        if (s->watch && hp_watch_set(s->watch, HP_READ) == 0 && hp_write_queue_open(&s->out, s->loop, s->fd) == 0) {
+            tell_all(s);
+            return HOOP_SUCCESS;
+        }
+        number = errno;
     }
-    s->watch = hp_watch_new(s->loop, s->fd, readable, s);
-    if (hp_write_queue_open(&s->out, s->loop, s->fd) < 0 || !s->watch || hp_watch_set(s->watch, HP_READ) < 0)
-        return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot watch its process");
-    hp_agent_msg_put(&s->out.buffer, HP_MSG_SERVE, &serving, sizeof(serving), NULL, 0);
-    hp_wipe(&serving, sizeof(serving));
-    for (int rank = 0; rank < s->mapping->ranks.size; rank++)
-        tell_rank(s, rank);
-    return HOOP_SUCCESS;
+    hang_up(s); /* which ends the process, if there is one */
+    return hp_err_sys(error, HOOP_ERR_SYSTEM, number, "cannot start its process, %.100s --serve", path);
 }
 
 hoop_result
@@ -244,15 +269,19 @@ hp_job_server_start(hp_job_server *s, int host, const char *seen_from, char **no
     static const char name[] = "HOOP_PORT_RANGE=";
     const hp_strings *env = &s->options->variables;
     char range[HP_VALUE_TEXT];
+    hp_ports ports;
     *note = NULL;
-    if (s->since || (!s->mapping->all_here && s->mapping->host[host].here))
+    if (s->listener >= 0 || (!s->mapping->all_here && s->mapping->host[host].here))
         return HOOP_SUCCESS;
     hp_config_glance(HP_SET_port_range, range); /* as the ranks will have it: from -x, else from our environment */
     for (size_t i = 0; i < env->count; i++)
         if (strncmp(env->item[i], name, sizeof(name) - 1) == 0)
             snprintf(range, sizeof(range), "%s", env->item[i] + sizeof(name) - 1);
     if (find_address(s, host, seen_from, note, error) != HOOP_SUCCESS ||
-        hp_ports_parse(&s->ports, range, error) != HOOP_SUCCESS)
+        hp_ports_parse(&ports, range, error) != HOOP_SUCCESS)
+        return error->code;
+    s->listener = hp_ports_listen(&ports, &s->address, HP_BACKLOG, error);
+    if (s->listener < 0 || hp_sock_name(s->listener, &s->address, error) != HOOP_SUCCESS)
         return error->code;
     hp_flight_sweep(); /* agents sweep their hosts, of which this machine may be none */
     return start_process(s, error);
@@ -266,7 +295,7 @@ start_again(void *arg)
     hp_job_server *s = arg;
     hoop_error error;
     if (start_process(s, &error) != HOOP_SUCCESS && s->pid == 0)
-        s->died = 1; /* as one that has ended at once */
+        s->died = 1; /* as one that ends at once */
 }
 
 int
@@ -280,31 +309,38 @@ hp_job_server_reaped(hp_job_server *s, pid_t pid, int status)
     return 1;
 }
 
-/* It has died, and all that it said is heard. */
-static void
+/* It has died, and all that it said is heard. Of a row of processes that die at their start only the first is told. */
+static int
 bury(hp_job_server *s, hp_server_event *event)
 {
-    int quick = hp_loop_now(s->loop) - s->since < HP_SEC;
+    uint64_t life = hp_loop_now(s->loop) - s->since;
+    int fell = life < START, told = !(fell && s->fell);
     char how[80];
     s->died = 0;
-    s->failures = quick ? s->failures + 1 : 0;
+    s->deaths++;
+    s->row = life < SHORT_LIFE ? s->row + 1 : 1;
+    s->fell = fell;
+    event->what = HP_SERVER_LINE;
     event->text = s->text;
+    if (s->ending)
+        return 0;
     if (WIFSIGNALED(s->wait_status))
         snprintf(how, sizeof(how), "was killed by signal %d (%s)", WTERMSIG(s->wait_status),
                  strsignal(WTERMSIG(s->wait_status)));
     else
         snprintf(how, sizeof(how), "has ended with status %d", WEXITSTATUS(s->wait_status));
-    if (s->open && s->failures < FAILURES) {
-        snprintf(s->text, sizeof(s->text),
-                 "the process of the rendezvous server %s; it is started again, and the ranks go on", how);
-        event->what = HP_SERVER_LINE;
-        hp_timer_set(s->again, s->failures ? PAUSE : 0);
-        return;
+    if (s->row < ROW) {
+        snprintf(s->text, sizeof(s->text), "the process of the rendezvous server %s; it is started again", how);
+        hp_timer_set(s->again, fell ? PAUSE : 0);
+        return told;
     }
-    event->what = HP_SERVER_LOST;
-    event->status = s->open ? 1 : 2;
-    snprintf(s->text, sizeof(s->text), "the process of the rendezvous server %s%s; stopping the ranks", how,
-             s->open ? ", and so have those before" : "");
+    snprintf(s->text, sizeof(s->text),
+             "the process of the rendezvous server %s, %d times in a row; it is not started again, and the ranks go on "
+             "without it",
+             how, s->row);
+    hp_socket_close(s->listener);
+    s->listener = -1;
+    return 1;
 }
 
 /* --- what it says --- */
@@ -314,19 +350,12 @@ static int
 take_message(hp_job_server *s, const hp_agent_msg *msg, hp_server_event *event)
 {
     const uint8_t *more = msg->payload + sizeof(event->cause);
-    event->text = (const char *)msg->payload;
     switch (msg->type) {
-    case HP_MSG_SERVES:
-        event->what = HP_SERVER_OPEN;
-        return !s->open && (s->open = hp_addr_parse(&s->address, event->text, NULL) == HOOP_SUCCESS);
-    case HP_MSG_NO_SERVER:
-        memcpy(&event->cause, msg->payload, sizeof(event->cause));
-        snprintf(s->text, sizeof(s->text), "cannot open the rendezvous server: %s", event->cause.text);
-        event->what = HP_SERVER_LOST;
-        event->status = 2;
-        event->text = s->text;
-        return !s->open; /* later its port may be taken for a while: it is tried again */
-    case HP_MSG_LINE: event->what = HP_SERVER_LINE; return 1;
+    case HP_MSG_LINE:
+        s->summaries += msg->payload[0] == HP_SERVER_SUMMARY;
+        event->what = HP_SERVER_LINE;
+        event->text = (const char *)msg->payload + 1;
+        return 1;
     case HP_MSG_RING_FAILED:
         memcpy(&event->cause, msg->payload, sizeof(event->cause));
         event->what = HP_SERVER_RING_FAILED;
@@ -338,7 +367,7 @@ take_message(hp_job_server *s, const hp_agent_msg *msg, hp_server_event *event)
         event->host = (int)hp_get32(msg->payload);
         return 1;
     case HP_MSG_STRANDED: s->stranded = (int)hp_get32(msg->payload); return 0;
-    default: s->said = 1; return 0;
+    default: s->answered = hp_get32(msg->payload); return 0;
     }
 }
 
@@ -347,55 +376,62 @@ hp_job_server_hear(hp_job_server *s, hp_server_event *event)
 {
     hp_agent_msg msg;
     hoop_error error;
+    int got;
     while (s->died && read_some(s))
         continue;
     for (;;) {
         hp_buffer_drop(&s->in, s->taken);
         s->taken = 0;
-        *event = (hp_server_event){.text = ""};
-        if (hp_agent_msg_get(&s->in, HP_FROM_SERVER, &msg, &error) <= 0)
+        *event = (hp_server_event){0};
+        got = hp_agent_msg_get(&s->in, HP_FROM_SERVER, &msg, &error);
+        if (got <= 0)
             break;
         s->taken = HP_AGENT_MSG_HEAD + msg.size;
         if (take_message(s, &msg, event))
             return 1;
     }
-    if (!s->died)
-        return 0;
-    bury(s, event);
-    return 1;
+    if (got < 0)
+        hp_job_server_signal(s, SIGKILL);
+    return s->died && bury(s, event);
 }
 
 /* --- questions --- */
 
-static void
-ask(hp_job_server *s, hp_agent_msg_type type, const uint32_t *words, size_t n)
+void
+hp_job_server_table(hp_job_server *s, int most, int width, int if_stalled)
 {
-    s->said = s->fd < 0;
-    s->asked = hp_now();
+    const uint32_t words[] = {++s->asked, (uint32_t)most, (uint32_t)width, (uint32_t)if_stalled};
+    s->asked_at = hp_now();
     if (s->fd < 0)
         return;
-    hp_agent_msg_put_words(&s->out.buffer, type, words, n);
+    hp_agent_msg_put_words(&s->out.buffer, HP_MSG_TABLE, words, 4);
     hp_write_queue_push(&s->out);
 }
 
 void
-hp_job_server_table(hp_job_server *s, int most, int width, int if_stalled)
+hp_job_server_sum_up(hp_job_server *s)
 {
-    ask(s, HP_MSG_TABLE, (const uint32_t[]){(uint32_t)most, (uint32_t)width, (uint32_t)if_stalled}, 3);
-}
-
-void
-hp_job_server_sum_up(hp_job_server *s, int or_not)
-{
-    ask(s, HP_MSG_SUM_UP, (const uint32_t[]){(uint32_t)or_not}, 1);
+    s->asked_at = hp_now();
+    s->asked++;
+    if (s->fd < 0)
+        return;
+    hp_agent_msg_put32(&s->out.buffer, HP_MSG_SUM_UP, s->asked);
+    hp_write_queue_push(&s->out);
 }
 
 int
 hp_job_server_answers(hp_job_server *s)
 {
     struct pollfd p = {.fd = s->fd, .events = POLLIN};
-    uint64_t waited = (hp_now() - s->asked) / HP_MS;
-    return !s->said && waited < ANSWER_MS && poll(&p, 1, ANSWER_MS - (int)waited) > 0 && read_some(s);
+    uint64_t waited = (hp_now() - s->asked_at) / HP_MS;
+    return s->fd >= 0 && hp_job_server_missed(s) && waited < ANSWER_MS && poll(&p, 1, ANSWER_MS - (int)waited) > 0 &&
+           read_some(s);
+}
+
+int
+hp_job_server_missed(const hp_job_server *s)
+{
+    return s->answered != s->asked;
 }
 
 void
@@ -409,16 +445,19 @@ void
 hp_job_server_close(hp_job_server *s)
 {
     struct pollfd p = {.fd = s->fd, .events = POLLIN};
-    if (s->pid > 0 && s->fd >= 0 && shutdown(s->fd, SHUT_WR) == 0)
+    if (!s->again)
+        return;
+    if (s->pid > 0 && shutdown(s->fd, SHUT_WR) == 0)
         while (poll(&p, 1, END_MS) > 0 && read_some(s))
             continue;
     hp_job_server_signal(s, SIGKILL); /* it has ended, unless it is stopped */
     if (s->pid > 0)
         waitpid(s->pid, NULL, 0);
-    if (s->again)
-        hang_up(s);
+    hang_up(s);
+    if (s->listener >= 0)
+        hp_socket_close(s->listener);
     hp_timer_free(s->again);
     free(s->rank);
     hp_secmem_free(s->secret);
-    *s = (hp_job_server){.fd = -1};
+    *s = (hp_job_server){.fd = -1, .listener = -1};
 }

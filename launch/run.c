@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * run: the launcher's life. STARTING: agents are started, until all have greeted; then the server listens and every
- * agent gets its spec. RUNNING: until every rank has exited. STOPPING: a rank failed, a host was lost, the time limit
+ * run: the launcher's life. STARTING: agents are started, until all have greeted; the server listens as soon as one of
+ * them has told how it reaches this machine. Then every agent gets its spec. RUNNING: until every rank has exited. STOPPING: a rank failed, a host was lost, the time limit
  * is reached or the user stopped it: TERM, a grace, KILL. So ends a job whose ranks may be started again, too, since its
  * agents stay until then. FINISHED: every agent's process is reaped and the output is
  * written. The first cause decides the exit status; what follows from it is not reported.
@@ -62,21 +62,12 @@ typedef struct hp_run {
 
 /* --- the server --- */
 
-static void stop(hp_run *run, int status, uint64_t grace);
-static void start_ranks(hp_run *run);
-
 static void
 hear_server(hp_run *run)
 {
     hp_server_event e;
-    char text[HP_ADDR_TEXT];
     while (hp_job_server_hear(&run->server, &e))
         switch (e.what) {
-        case HP_SERVER_OPEN:
-            if (run->options->verbose)
-                hp_diag(run->output, "the rendezvous server listens on %s", hp_addr_print(&run->server.address, text));
-            start_ranks(run);
-            break;
         case HP_SERVER_LINE: hp_diag(run->output, "%s", e.text); break;
         case HP_SERVER_RING_FAILED:
             hp_failure_ring_failed(&run->failure, e.split, &e.cause, e.pid);
@@ -84,21 +75,18 @@ hear_server(hp_run *run)
                 hp_silence_ring_failed(&run->silence, e.cause.rank);
             break;
         case HP_SERVER_KNOCKED: hp_hosts_knocked(&run->hosts, e.host); break;
-        case HP_SERVER_LOST:
-            if (run->phase != STOPPING)
-                hp_diag(run->output, "%s", e.text);
-            stop(run, e.status, GRACE);
-            break;
         }
 }
 
+/* The answer to a question, as far as it comes. */
 static void
 hear_answer(hp_run *run)
 {
-    do
+    while (hp_job_server_answers(&run->server))
         hear_server(run);
-    while (hp_job_server_answers(&run->server));
-    hear_server(run);
+    if (hp_job_server_missed(&run->server))
+        hp_diag(run->output, run->server.pid ? "the process of the rendezvous server does not answer; is it stopped?"
+                                             : "no rendezvous server runs now");
 }
 
 static void
@@ -106,10 +94,29 @@ show_table(hp_run *run, int most, int if_stalled)
 {
     enum { PREFIX = 9 /* "hooprun: " */ };
     int width = hp_terminal_size(STDERR_FILENO).columns - PREFIX;
-    if (!run->server.open && !if_stalled)
-        hp_diag(run->output, "no rank is in a ring of hoop now");
+    if (if_stalled && !run->server.pid)
+        return;
     hp_job_server_table(&run->server, most, width > 0 ? width : 0, if_stalled);
     hear_answer(run);
+}
+
+/* What the rings have done, once. */
+static void
+sum_up(hp_run *run)
+{
+    hp_job_server *server = &run->server;
+    if (run->summed_up || !(run->options->summary || run->options->verbose))
+        return;
+    run->summed_up = 1;
+    hp_job_server_sum_up(server);
+    hear_answer(run);
+    if (run->status != 0 || server->summaries > 0 || !run->options->summary)
+        return;
+    if (server->deaths > 0)
+        hp_diag(run->output, "no summary: the process of the rendezvous server has died, and lost what the ranks did");
+    else
+        hp_diag(run->output, "no summary: no rank has told the server what it did; does the program create a "
+                             "communicator?");
 }
 
 /* --- stopping --- */
@@ -121,11 +128,7 @@ static void
 finish(hp_run *run)
 {
     hp_output_all_ended(run->output);
-    if (!run->summed_up) {
-        run->summed_up = 1;
-        hp_job_server_sum_up(&run->server, run->options->summary && run->status == 0);
-        hear_answer(run);
-    }
+    sum_up(run);
     if (run->status != 0 && !run->by_signal)
         hp_recorders_report(&run->recorders);
     hp_silence_report(&run->silence);
@@ -146,6 +149,7 @@ stop(hp_run *run, int status, uint64_t grace)
     if (run->phase != STOPPING)
         run->status = status;
     run->phase = STOPPING;
+    run->server.ending = 1;
     hp_recorders_cancel(&run->recorders);
     hp_timer_set(run->time_limit, HP_NEVER);
     hp_silence_end(&run->silence);
@@ -324,37 +328,17 @@ static void
 start_server(hp_run *run, const hp_host *host)
 {
     hoop_error error;
-    char *note = NULL;
+    char *note = NULL, text[HP_ADDR_TEXT];
+    int had_started = run->server.listener >= 0;
     if (hp_job_server_start(&run->server, host->index, host->conn->seen_from, &note, &error)) {
         hp_diag(run->output, "cannot open the rendezvous server: %s", error.text);
         stop(run, 2, GRACE);
+    } else if (run->options->verbose && !had_started && run->server.listener >= 0) {
+        hp_diag(run->output, "the rendezvous server listens on %s", hp_addr_print(&run->server.address, text));
     }
     if (note)
         hp_diag(run->output, "%s", note);
     free(note);
-}
-
-/* Once all hosts have answered, and the server listens. */
-static void
-start_ranks(hp_run *run)
-{
-    hp_hosts *hosts = &run->hosts;
-    if (hosts->greeted != hosts->used || !run->server.open || run->phase != STARTING)
-        return;
-    hp_silence_watch(&run->silence);
-    run->phase = RUNNING;
-    run->failure.running = run->mapping->ranks.size;
-    for (int i = 0; i < hosts->count; i++)
-        if (hosts->host[i].conn)
-            hp_host_send_spec(&hosts->host[i], &run->server, size_for_ranks(run));
-    if (run->options->timeout > 0)
-        hp_timer_set(run->time_limit, run->options->timeout);
-    if (hosts->places.most > 0)
-        hp_timer_set(run->restarts, HP_SEC);
-    if (run->in)
-        hp_stdin_go(run->in);
-    else
-        hp_hosts_stdin_end(hosts);
 }
 
 static void
@@ -370,7 +354,24 @@ agent_greeted(hp_run *run, const hp_host *host)
     }
     start_server(run, host);
     start_agents(run);
-    start_ranks(run);
+    hp_hosts *hosts = &run->hosts;
+    if (hosts->greeted != hosts->used || run->phase != STARTING)
+        return;
+    /* All have answered: the ranks start. */
+    hp_silence_watch(&run->silence);
+    run->phase = RUNNING;
+    run->failure.running = run->mapping->ranks.size;
+    for (int i = 0; i < hosts->count; i++)
+        if (hosts->host[i].conn)
+            hp_host_send_spec(&hosts->host[i], &run->server, size_for_ranks(run));
+    if (run->options->timeout > 0)
+        hp_timer_set(run->time_limit, run->options->timeout);
+    if (hosts->places.most > 0)
+        hp_timer_set(run->restarts, HP_SEC);
+    if (run->in)
+        hp_stdin_go(run->in);
+    else
+        hp_hosts_stdin_end(hosts);
 }
 
 /*
@@ -389,6 +390,9 @@ agent_over(hp_run *run, hp_host *host)
         if (!go_on)
             stop(run, 1, GRACE);
     }
+    for (int rank = 0; rank < run->mapping->ranks.size; rank++)
+        if (hp_host_has(host, rank))
+            hp_job_server_rank(&run->server, rank, host->name, run->server.rank[rank].pid, HP_PROCESS_UNKNOWN);
     for (int rank = 0; !host->done && run->phase == RUNNING && rank < run->mapping->ranks.size; rank++)
         if (hp_host_has(host, rank) && !run->hosts.ended[rank])
             hp_job_server_rank_over(&run->server, rank);

@@ -15,10 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { LAUNCHER_FD = 3, PIECE = 64 * 1024 };
+enum { PIECE = 64 * 1024 };
 
 typedef struct server_process {
     hp_loop *loop;
@@ -29,9 +30,8 @@ typedef struct server_process {
     hp_watch *watch;
     hp_buffer in;
     hp_write_queue out;
-    int stranded;  /* as the launcher knows it */
-    int lines;     /* of the table that is being told */
-    int summed_up; /* a line of summary has been told */
+    int stranded; /* as the launcher knows it */
+    int rows;     /* of the table that is being told */
     int over, status;
 } server_process;
 
@@ -44,26 +44,33 @@ tell(server_process *p, hp_agent_msg_type type, const void *a, size_t na, const 
     hp_write_queue_push(&p->out);
 }
 
+/* Of this sort; a line that is too long is none of ours. */
+static void
+tell_line_of(server_process *p, hp_server_line sort, const char *line)
+{
+    const uint8_t head = (uint8_t)sort;
+    size_t n = strlen(line) + 1;
+    if (n < HP_AGENT_MSG_TEXT)
+        tell(p, HP_MSG_LINE, &head, 1, line, n);
+}
+
 static void
 tell_line(void *arg, const char *line)
 {
-    size_t n = strlen(line) + 1;
-    if (n <= HP_AGENT_MSG_TEXT)
-        tell(arg, HP_MSG_LINE, line, n, NULL, 0);
+    tell_line_of(arg, HP_SERVER_WORD, line);
 }
 
 static void
 tell_row(void *arg, const char *line)
 {
-    ((server_process *)arg)->lines++;
+    ((server_process *)arg)->rows++;
     tell_line(arg, line);
 }
 
 static void
 tell_summary(void *arg, const char *line)
 {
-    ((server_process *)arg)->summed_up = 1;
-    tell_line(arg, line);
+    tell_line_of(arg, HP_SERVER_SUMMARY, line);
 }
 
 static void
@@ -117,7 +124,11 @@ process_of(void *arg, int rank, uint32_t pid)
 static void
 serve(server_process *p, const hp_agent_msg *msg)
 {
+    static hp_serving serving;
     hp_server_options options = {.mode = HP_MODE_AUTH,
+                                 .listener = HP_SERVER_LISTENER,
+                                 .secret = &serving.secret,
+                                 .job = serving.job,
                                  .asked = 1,
                                  .comes_back = 1,
                                  .log = log_line,
@@ -127,28 +138,19 @@ serve(server_process *p, const hp_agent_msg *msg)
                                  .process = process_of,
                                  .knocked = tell_knocked,
                                  .arg = p};
-    static hp_serving serving;
-    char text[HP_ADDR_TEXT];
-    hoop_error error = {0};
-    if (p->server || msg->size != sizeof(serving))
-        return;
-    memcpy(&serving, msg->payload, sizeof(serving));
-    p->size = serving.size;
-    p->rank = hp_xcalloc((size_t)p->size, sizeof(*p->rank));
-    p->logs = serving.logs;
-    options.listen = serving.listen;
-    options.ports = serving.ports;
-    options.secret = &serving.secret;
-    options.job = serving.job;
-    options.summary = serving.summary ? tell_summary : NULL;
-    if (hp_job_id(p->job_id, serving.job, &error) == HOOP_SUCCESS)
+    hoop_error error = {.text = "the launcher is another version"};
+    if (msg->size == sizeof(serving)) {
+        memcpy(&serving, msg->payload, sizeof(serving));
+        memcpy(p->job_id, serving.secret.job_id, sizeof(p->job_id));
+        p->size = serving.size;
+        p->rank = hp_xcalloc((size_t)p->size, sizeof(*p->rank));
+        p->logs = serving.logs;
+        options.summary = serving.summary ? tell_summary : NULL;
         p->server = hp_server_new(p->loop, &options, &error);
-    hp_wipe(&serving.secret, sizeof(serving.secret)); /* the server has a copy */
-    if (p->server) {
-        hp_addr_print(hp_server_addr(p->server), text);
-        tell(p, HP_MSG_SERVES, text, strlen(text) + 1, NULL, 0);
-    } else {
-        tell(p, HP_MSG_NO_SERVER, &error, sizeof(error), NULL, 0);
+        hp_wipe(&serving.secret, sizeof(serving.secret)); /* the server has a copy */
+    }
+    if (!p->server) {
+        tell_line(p, error.text);
         p->over = p->status = 1;
     }
 }
@@ -157,50 +159,40 @@ static void
 take_rank(server_process *p, const hp_agent_msg *msg)
 {
     int rank = hp_job_rank_take(p->rank, p->size, msg, hp_loop_now(p->loop));
-    if (rank >= 0 && p->rank[rank].ended)
+    if (rank >= 0) /* it has ended just now */
         hp_server_rank_ended(p->server, p->job_id, rank, p->size, p->rank[rank].host);
 }
 
+/* question: u32 its number | u32 lines | u32 columns | u32 1: only if a rank has waited for a second */
 static void
-print_table(server_process *p, const hp_agent_msg *msg)
+print_table(server_process *p, const uint8_t *question)
 {
-    int most = (int)hp_get32(msg->payload);
+    int most = (int)hp_get32(question + 4);
     const hp_table_options options = {
-        .most = most, .lines = most, .width = (int)hp_get32(msg->payload + 4), .line = tell_row, .arg = p};
-    p->lines = 0;
-    if (hp_get32(msg->payload + 8) && hp_server_stalled(p->server) < HP_SEC)
+        .most = most, .lines = most, .width = (int)hp_get32(question + 8), .line = tell_row, .arg = p};
+    p->rows = 0;
+    if (hp_get32(question + 12) && hp_server_stalled(p->server) < HP_SEC)
         return;
     hp_server_print(p->server, &options);
-    if (p->lines == 0)
+    if (p->rows == 0)
         tell_line(p, "no rank is in a ring of hoop now");
-}
-
-static void
-sum_up(server_process *p, int or_not)
-{
-    hp_server_summarize(p->server);
-    if (or_not && !p->summed_up)
-        tell_line(p, "no summary: no rank has told the server what it did; does the program create a communicator?");
 }
 
 static void
 take_message(server_process *p, const hp_agent_msg *msg)
 {
     if (msg->type == HP_MSG_SERVE) {
-        serve(p, msg);
-        return;
-    }
-    if (!p->server)
-        return;
-    if (msg->type == HP_MSG_SERVED_RANK) {
+        if (!p->server)
+            serve(p, msg);
+    } else if (p->server && msg->type == HP_MSG_SERVED_RANK) {
         take_rank(p, msg);
-        return;
+    } else if (p->server) {
+        if (msg->type == HP_MSG_TABLE)
+            print_table(p, msg->payload);
+        else
+            hp_server_summarize(p->server);
+        tell(p, HP_MSG_SAID, msg->payload, 4, NULL, 0);
     }
-    if (msg->type == HP_MSG_TABLE)
-        print_table(p, msg);
-    else
-        sum_up(p, (int)hp_get32(msg->payload));
-    tell(p, HP_MSG_SAID, NULL, 0, NULL, 0);
 }
 
 static void
@@ -211,7 +203,7 @@ readable(void *arg, int ready)
     hoop_error error;
     int got = 0;
     (void)ready;
-    ssize_t n = read(LAUNCHER_FD, hp_xbuffer_room(&p->in, PIECE), PIECE);
+    ssize_t n = read(STDIN_FILENO, hp_xbuffer_room(&p->in, PIECE), PIECE);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     hp_buffer_grown(&p->in, n > 0 ? (size_t)n : 0);
@@ -231,14 +223,15 @@ hp_server_process_main(void)
     struct sockaddr_storage at;
     socklen_t n = sizeof(at);
     signal(SIGPIPE, SIG_IGN);
-    if (getsockname(LAUNCHER_FD, (struct sockaddr *)&at, &n) < 0 || at.ss_family != AF_UNIX) {
+    prctl(PR_SET_NAME, "hoop-launch"); /* it may have been started as /proc/self/exe; hoop-top looks for the name */
+    if (getsockname(STDIN_FILENO, (struct sockaddr *)&at, &n) < 0 || at.ss_family != AF_UNIX) {
         fprintf(stderr,
                 "hooprun: hoop-launch --serve is started by hooprun only; hoop-rendezvous is a server by hand\n");
         return 2;
     }
-    if (!p.loop || hp_write_queue_open(&p.out, p.loop, LAUNCHER_FD) < 0)
+    if (!p.loop || hp_write_queue_open(&p.out, p.loop, STDIN_FILENO) < 0)
         return 1;
-    p.watch = hp_watch_new(p.loop, LAUNCHER_FD, readable, &p);
+    p.watch = hp_watch_new(p.loop, STDIN_FILENO, readable, &p);
     p.over = p.status = !p.watch || hp_watch_set(p.watch, HP_READ) < 0;
     while (!p.over) {
         hp_loop_run(p.loop, HP_NEVER);

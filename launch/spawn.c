@@ -105,8 +105,8 @@ execute(const hp_spawn *spawn)
 {
     const char *at = getenv("PATH");
     int denied = 0;
-    if (strchr(spawn->argv[0], '/')) {
-        execv(spawn->argv[0], spawn->argv);
+    if (spawn->file || strchr(spawn->argv[0], '/')) {
+        execv(spawn->file ? spawn->file : spawn->argv[0], spawn->argv);
         return;
     }
     for (at = at ? at : "/bin:/usr/bin"; at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * spawn: starts a program with exactly the descriptors, signals and environment it should have: 0, 1, 2, at most one
- * more as 3, and no others; signals at their defaults. It tells why a program cannot be started, in a sentence that says what to do about it. And it ends processes with
- * all that they have started, as /proc shows them. An agent adopts the orphans of its ranks (PR_SET_CHILD_SUBREAPER), so all
- * that a rank has started is among the agent's descendants.
+ * more as 3, and no others; signals at their defaults. It tells why a program cannot be started, in a sentence that says
+ * what to do about it. And it ends processes with all that they have started, as /proc shows them. An agent adopts the
+ * orphans of its ranks (PR_SET_CHILD_SUBREAPER), so all that a rank has started is among the agent's descendants.
  */
 #ifndef HP_LAUNCH_SPAWN_H
 #define HP_LAUNCH_SPAWN_H
@@ -14,6 +14,7 @@
 
 typedef struct hp_spawn {
     char *const *argv;         /* argv[0] is searched in the PATH of the new environment */
+    const char *file;          /* the program's file, whatever argv[0] is; NULL: that */
     char *const *environ;      /* NULL: ours */
     const char *also_dir;      /* another folder for a name without '/'; NULL: none */
     int fd[4];                 /* become 0, 1, 2, 3; -1: /dev/null for the first three, closed for the fourth */

@@ -20,7 +20,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-enum { PER_TURN = 16, ACCEPTS = 4, BACKLOG = 1024, JOB_AT = 16 };
+enum { PER_TURN = 16, ACCEPTS = 4, JOB_AT = 16 };
 enum { CANDIDATES_MORE = 64, POOL_PART = 4, LACKING_MOST = 2 };
 
 #define TIMEOUT (5 * HP_SEC)
@@ -470,7 +470,9 @@ static hoop_result
 set_up(hp_acceptor *acceptor, hp_loop *loop, const hp_addr *addr, const hp_ports *ports, hoop_error *error)
 {
     static const hp_ports any;
-    acceptor->listener = hp_ports_listen(ports ? ports : &any, addr, BACKLOG, error);
+    acceptor->listener = acceptor->options.listener;
+    if (!acceptor->listener)
+        acceptor->listener = hp_ports_listen(ports ? ports : &any, addr, HP_BACKLOG, error);
     if (acceptor->listener < 0)
         return HOOP_ERR_SYSTEM;
     if (loop)

@@ -17,7 +17,10 @@ typedef struct hp_sock_options {
     hp_keepalive keepalive; /* 0: as peer_timeout needs it */
     char congestion[16];    /* TCP_CONGESTION; "": the system's default; a refused name is a WARN, once */
     int near_only;          /* that is for connections with a short round trip; others keep the system's default */
+    int listener; /* for an acceptor: a socket that listens already, which it takes over; 0: none, it makes its own */
 } hp_sock_options;
+
+enum { HP_BACKLOG = 1024 }; /* connections that a listener of a process holds until they are accepted */
 
 /* Each returns a descriptor, or -1 with the error filled. */
 int hp_sock_listen(const hp_addr *addr, int backlog, hoop_error *error); /* port 0: any; EADDRINUSE names the port */

@@ -461,7 +461,7 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
                                  on_failed, on_reached, on_host_of, on_process,    on_ended};
     server->tick = hp_timer_new(loop, on_tick, server);
     hp_acceptor_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL, on_mistrusted};
-    hp_sock_options sock = {0};
+    hp_sock_options sock = {.listener = options->listener};
     server->secret = hp_secmem_new(sizeof(*server->secret));
     if (server->secret && options->mode == HP_MODE_AUTH)
         *server->secret = *options->secret;

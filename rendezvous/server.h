@@ -16,6 +16,7 @@
 typedef struct hp_server hp_server;
 
 typedef struct hp_server_options {
+    int listener;   /* a socket that listens already, which the server takes over; 0: it makes its own, by `listen`: */
     hp_addr listen; /* port 0: the first free one of `ports` */
     hp_ports ports; /* first 0: any port */
     const hp_secret

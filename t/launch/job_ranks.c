@@ -38,11 +38,14 @@ process(int rank, uint32_t pid)
 static void
 check_message(void)
 {
-    ok(tell(2, 0, HP_PROCESS_UNKNOWN, 0, "n2") == 2 && strcmp(ranks[2].host, "n2") == 0, "where a rank will run");
-    ok(tell(2, 4711, HP_PROCESS_STOPPED, 1, "another") == 2 && strcmp(ranks[2].host, "another") == 0,
-       "and that it moved");
-    ok(ranks[2].pid == 4711 && ranks[2].state == HP_PROCESS_STOPPED && ranks[2].ended, "all else of it");
-    ok(tell(RANKS, 1, HP_PROCESS_RUNS, 0, "n") == -1 && tell(-1, 1, HP_PROCESS_RUNS, 0, "n") == -1,
+    ok(tell(2, 0, HP_PROCESS_UNKNOWN, 0, "n2") == -1 && strcmp(ranks[2].host, "n2") == 0, "where a rank will run");
+    ok(tell(2, 4711, HP_PROCESS_STOPPED, 0, "another") == -1 && strcmp(ranks[2].host, "another") == 0, "that it moved");
+    ok(ranks[2].pid == 4711 && ranks[2].state == HP_PROCESS_STOPPED, "all else of it");
+    ok(tell(2, 4711, HP_PROCESS_RUNS, 1, "another") == 2, "it has ended");
+    ok(tell(2, 4711, HP_PROCESS_RUNS, 1, "another") == -1, "which counts once");
+    ok(tell(2, 0, HP_PROCESS_UNKNOWN, 0, "n2") == -1 && tell(2, 0, HP_PROCESS_UNKNOWN, 1, "n2") == 2,
+       "until it is started again, and ends again");
+    ok(tell(RANKS, 1, HP_PROCESS_RUNS, 1, "n") == -1 && tell(-1, 1, HP_PROCESS_RUNS, 1, "n") == -1,
        "a rank that there is not");
 }
 

@@ -27,7 +27,6 @@ static hp_buffer sent;  /* to the agent */
 static char text[8192]; /* what the run wrote */
 static int by_signal;
 static int servers; /* processes of the server that were started */
-static const hoop_error *no_server;
 
 static void
 report(hp_agent_msg_type type, const void *head, size_t n, const char *rest)
@@ -66,36 +65,24 @@ exit_agent(int wait_status)
     fake_process_exit(fake_process_at(0), wait_status);
 }
 
-/*
- * The server's process that was started last. The first time that the script looks at it, it says that it listens, and
- * hangs up: it answers no question, which the launcher sees at once.
- */
-static int
-serve(void)
+/* The server's process that was started last hangs up: it answers no question, which the launcher sees at once. */
+static void
+hang_up_server(void)
 {
-    static const char at[] = "127.0.0.1:4711";
-    fake_process *p = fake_processes > 0 ? fake_process_at(fake_processes - 1) : NULL;
-    hp_buffer wire = {0};
-    if (!p || !strstr(p->command, "--serve") || p->fd[3] < 0)
-        return 0;
+    fake_process *p = fake_process_at(fake_processes - 1);
+    if (!strstr(p->command, "--serve") || p->fd[0] < 0)
+        return;
+    close(p->fd[0]);
+    p->fd[0] = -1;
     servers++;
-    if (no_server)
-        hp_agent_msg_put(&wire, HP_MSG_NO_SERVER, no_server, sizeof(*no_server), NULL, 0);
-    else
-        hp_agent_msg_put(&wire, HP_MSG_SERVES, at, sizeof(at), NULL, 0);
-    fake_process_write(p, 3, hp_buffer_first(&wire), hp_buffer_size(&wire));
-    hp_buffer_free(&wire);
-    close(p->fd[3]);
-    p->fd[3] = -1;
-    return 1;
 }
 
 static int
 act(void)
 {
     static const char greeting[] = "\n" HP_AGENT_GREETING "0.1.0 -\n";
-    if (serve())
-        return 1;
+    if (fake_processes > 0)
+        hang_up_server();
     switch (*script) {
     case '\0': return 0; /* time goes on */
     case 'w': script++; return 0;
@@ -123,6 +110,7 @@ act(void)
         exit_agent(9);
         break;
     case 'i': raise(SIGINT); break;
+    case 'F': fake_process_fail(HP_SPAWN_FORK, EAGAIN); break; /* no other process can be started, once */
     case 'v': fake_process_exit(fake_process_at(fake_processes - 1), 9); break; /* the server's process */
     default: bail("no such act: %s", script);
     }
@@ -302,24 +290,29 @@ check_cut_off(void)
     is_string("", text, "without a word");
 }
 
+#define TEN_DEATHS "vwvwvwvwvwvwvwvwvwvw"
+
 static void
 check_server(void)
 {
-    const hoop_error error = {.code = HOOP_ERR_SYSTEM, .text = "the port is taken"};
     is_int(0, play("gsvw01d", (hp_options){0}), "the server's process is killed: the job goes on");
     is_int(2, servers, "with another one");
-    is_string(
-        "hooprun: the process of the rendezvous server was killed by signal 9 (Killed); it is started again, and the "
-        "ranks go on\n",
-        text, "a line says so");
-    is_int(1, play("gsvwvwvwvwvwvwvwvwvwvwvwvwvwvwvwvwvwvwvwvwvwvwvw01d", (hp_options){0}),
-           "one that dies again and again");
-    ok(says("the process of the rendezvous server was killed by signal 9 (Killed), and so have those before; stopping"),
-       "is given up");
-    no_server = &error;
-    is_int(2, play("gx", (hp_options){0}), "one that cannot listen: status 2");
-    ok(says("hooprun: cannot open the rendezvous server: the port is taken\n"), "its reason");
-    no_server = NULL;
+    is_string("hooprun: the process of the rendezvous server was killed by signal 9 (Killed); it is started again\n",
+              text, "a line says so");
+    is_int(0, play("gs" TEN_DEATHS TEN_DEATHS TEN_DEATHS "01d", (hp_options){0}), "one that dies again and again");
+    is_int(30, servers, "is started no more");
+    ok(says("started again\nhooprun: the process of the rendezvous server was killed by signal 9 (Killed), 30 times in "
+            "a "
+            "row; it is not started again, and the ranks go on without it\n"),
+       "two lines say so");
+    is_int(3, play("gs3vw0d", (hp_options){0}), "one that dies while the job is stopped");
+    is_int(1, servers, "is not started again");
+    play("gsvw01d", (hp_options){.summary = 1});
+    ok(says("no summary: the process of the rendezvous server has died"), "what it knew is lost");
+    is_int(2, play("Fgx", (hp_options){0}), "no process can be started for it: status 2");
+    ok(says("hooprun: cannot open the rendezvous server: cannot start its process, "), "a sentence");
+    is_int(0, play("gsvFww01d", (hp_options){0}), "none for another one, at first: the job goes on");
+    is_int(2, servers, "with one that is started later");
 }
 
 static void

@@ -1,12 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# hooprun's rendezvous server is a process of its own: it is killed ten times in a job that splits all the time, stopped, and
-# killed before a rank that others wait for has ended; the job goes on, says what happened, and leaves no process.
+# hooprun's rendezvous server is a process of its own: it is killed ten times in a job that splits all the time, stopped,
+# asked when it is dead, and killed when the program's file is gone or a rank that others wait for has ended. The job goes
+# on, reports what happened, and leaves no process.
 # time limit: 240
 . "$abs_top_srcdir/t/tap/tap.sh"
 . "$abs_top_srcdir/t/sys/hooprun.sh"
 plan_lazy
 splitter=$abs_top_builddir/t/sys/splitter
+real_launcher=$abs_top_builddir/bin/hoop-launch
 export HOOP_OP_TIMEOUT_MS=90000 HOOP_BOOTSTRAP_TIMEOUT_MS=90000
 
 # server_of LAUNCHER: the process id of its server
@@ -73,10 +75,62 @@ interrupted()
     ends 143 'SIGTERM, with a server that is stopped'
 }
 
+# Its table is missing, and that is said.
+asked()
+{
+    launch -n 2 "$splitter" 100000
+    wait_for 60 has_done 4
+    kill -STOP "$server"
+    kill -QUIT "$launcher"
+    await grep -q 'the process of the rendezvous server does not answer; is it stopped?' err
+    kill -CONT "$server"
+    kill -TERM "$launcher"
+    ends 143 'a table of a server that is stopped'
+    like 'does not answer; is it stopped' "$(cat err)" 'that is said'
+}
+
+summary()
+{
+    launch --summary -n 2 sh -c "$splitter 3; "'[ $HOOP_RANK = 1 ] || while [ ! -e go ]; do sleep 0.1; done'
+    await grep -q 'ring of 2 ranks' err
+    before=$server
+    kill -KILL "$server"
+    wait_for 30 another_serves
+    : >go
+    ends 0 'a summary that was told before the death'
+    nok 'is not missed' grep 'no summary' err
+}
+
+# hoop was installed anew while the job ran: its file has another name, or none.
+replaced()
+{
+    cp "$real_launcher" hoop-launch && start ./hoop-launch -n 2 "$splitter" 60 >out 2>err </dev/null
+    launcher=$started
+    await serves
+    rm hoop-launch
+    wait_for 60 has_done 4
+    before=$server
+    kill -KILL "$server"
+    wait_for 30 another_serves
+    ends 0 'a program whose file is gone'
+}
+
+# Who kills a hooprun that is suspended leaves no server that is suspended.
+suspended()
+{
+    launch -n 2 "$splitter" 100000
+    wait_for 60 has_done 4
+    kill -STOP "$server" "$launcher"
+    kill -KILL "$launcher"
+    { wait "$launcher"; } 2>/dev/null
+    ok 'a suspended hooprun is killed: its server ends' await is_gone "$server"
+}
+
 # What the launcher has told its server of ranks, the next one knows.
 left()
 {
-    launch -n 2 sh -c '[ $HOOP_RANK = 0 ] || exit 0; while [ ! -e go ]; do sleep 0.1; done; exec '"$splitter 1"
+    launch -n 2 sh -c '[ $HOOP_RANK = 0 ] || { : >gone; exit 0; }; while [ ! -e go ]; do sleep 0.1; done; exec '"$splitter 1"
+    await [ -e gone ]
     sleep 1
     before=$server
     kill -KILL "$server"
@@ -106,6 +160,6 @@ orphan()
     ok 'hooprun is killed: its server ends' await is_gone "$server"
 }
 
-for picture in ten_deaths stops interrupted left fails orphan; do scene $picture $picture; done
+for picture in ten_deaths stops interrupted asked summary replaced suspended left fails orphan; do scene $picture $picture; done
 scenes_end
 done_testing

@@ -398,7 +398,7 @@ model_defaults(model_options *o)
     o->plan.slice_bytes = setting(HP_SET_slice_bytes);
     o->plan.slices = setting(HP_SET_slices);
     o->plan.stage_bytes = setting(HP_SET_stage_bytes);
-    hp_plan_depth(&o->plan, &o->window, 0, 0);
+    hp_plan_depth(&o->plan, &o->window, 0);
     o->plan.channels = setting(HP_SET_channels);
     o->plan.spread_bytes = hp_plan_spread(-1, 0, o->ranks);
     o->plan.halves_bytes = setting(HP_SET_halves_bytes);

@@ -113,6 +113,7 @@ check(hoop_comm *comm, hp_request *request)
     hp_name_call(comm, &request->call);
     request->in_rank_order = hp_config_number(&comm->config, HP_SET_order) == 1;
     request->wire = HOOP_WIRE_FLOAT32 + (hoop_wire)hp_config_number(&comm->config, HP_SET_wire_dtype);
+    request->in_memory = comm->plan.in_memory;
     result = hp_request_check(request, comm->rank, comm->size, &error);
     return result == HOOP_SUCCESS ? result : hp_entry_fail(comm, &error);
 }

@@ -90,8 +90,9 @@ make_channels(hoop_comm *comm, hoop_error *error)
         hp_plan_spread(hp_config_number(&comm->config, HP_SET_spread_bytes), one_host, comm->size);
     comm->plan.hosts = &comm->hosts;
     comm->plan.levels = levels[hp_config_number(&comm->config, HP_SET_levels)];
+    comm->plan.in_memory = one_host && hp_config_number(&comm->config, HP_SET_shm) != 0;
     comm->plan.exchange_bytes = hp_links_are_repaired(comm, one_host) ? HP_UNACKED_LARGE : 0;
-    hp_plan_depth(&comm->plan, &o.window, one_host, hp_config_number(&comm->config, HP_SET_shm) != 0);
+    hp_plan_depth(&comm->plan, &o.window, one_host);
     o.slice_bytes = comm->plan.slice_bytes;
     o.stage_bytes = comm->plan.stage_bytes;
     o.stripes = (int)hp_config_number(&comm->config, HP_SET_stripes);

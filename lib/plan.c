@@ -145,8 +145,8 @@ rooms_of(int size)
 }
 
 /*
- * Whether the elements travel in a narrower type. Where frames are short, time goes to other things than bytes, and a stage
- * without room for a block of each part is none for blocks.
+ * Whether the elements travel in a narrower type. In memory, and where frames are short, time goes to other things than
+ * bytes, and a stage without room for a block of each part is none for blocks.
  */
 static int
 is_narrow(const hp_call *call, int size, const hp_plan_options *options)
@@ -155,7 +155,7 @@ is_narrow(const hp_call *call, int size, const hp_plan_options *options)
     uint64_t ranks = call->kind == HP_REDUCE_SCATTER ? (uint64_t)size : 1;
     uint64_t least =
         SUMS_APART + rooms_of(size) * hp_dtype_bytes(HP_SCALED, HP_SCALED_BLOCK) + HP_SCALED_BLOCK * sizeof(float);
-    return call->wire && bytes > options->spread_bytes / ranks &&
+    return call->wire && !options->in_memory && bytes > options->spread_bytes / ranks &&
            (call->wire != HOOP_WIRE_E4M3 || least <= options->stage_bytes);
 }
 
@@ -259,11 +259,11 @@ hp_plan_channels(const hp_call *call, int size, const hp_plan_options *options)
 }
 
 void
-hp_plan_depth(hp_plan_options *options, uint32_t *window, int one_host, int shares)
+hp_plan_depth(hp_plan_options *options, uint32_t *window, int one_host)
 {
     uint32_t *slices = &options->slices, *bytes = &options->slice_bytes;
     if (*bytes == 0)
-        *bytes = one_host && shares ? SLICE_SHARED : SLICE;
+        *bytes = options->in_memory ? SLICE_SHARED : SLICE;
     *bytes = *bytes < SLICE_LEAST ? SLICE_LEAST : *bytes & ~(SLICE_LEAST - 1U);
     if (options->stage_bytes == 0)
         options->stage_bytes = one_host ? STAGE_ONE_HOST : STAGE;

@@ -40,6 +40,7 @@ typedef struct hp_plan_options {
     uint32_t halves_bytes; /* largest vector for the halves */
     const hp_host_map *hosts; /* NULL, or a map that is not known: no levels */
     hp_levels levels;         /* where they can be */
+    int in_memory;            /* all ranks share memory: no element travels in a narrower type */
     uint32_t one_bytes;       /* levels: up to here one rank of each host meets the others, */
     uint32_t whole_bytes;     /* while a host receives no more, hosts exchange whole sums, in one hop; */
     uint32_t block_bytes;     /* of a block at least, where there are several */
@@ -100,10 +101,10 @@ uint64_t hp_plan_wire_fits(const hp_plan *plan, uint64_t bytes);
 uint64_t hp_cut(uint64_t total, uint64_t parts, uint64_t k, uint32_t grain);
 
 /*
- * Fills in what the settings leave open (0): S slices, their size, that of the stages, and a window of W > S steps. one_host: all ranks are on
- * one; shares: and pass their data through memory.
+ * Fills in what the settings leave open (0): S slices, their size, that of the stages, and a window of W > S steps. one_host:
+ * all ranks are on one.
  */
-void hp_plan_depth(hp_plan_options *options, uint32_t *window, int one_host, int shares);
+void hp_plan_depth(hp_plan_options *options, uint32_t *window, int one_host);
 
 /* spread_bytes as the setting has it, or fit for the path and the number of ranks where it is -1. */
 uint32_t hp_plan_spread(int64_t set, int one_host, int size);

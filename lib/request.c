@@ -237,7 +237,7 @@ check_wire(hp_request *r, int size, hoop_error *error)
                           "options->residual has %zu elements, and the arrays have %llu", r->options->residual_count,
                           (unsigned long long)r->call.count);
     r->call.wire = wire > HOOP_WIRE_FLOAT32 && fits && size > 1 ? (uint8_t)wire : 0;
-    if (!r->call.wire || size <= HP_ORDERED_MOST)
+    if (!r->call.wire || r->in_memory || size <= HP_ORDERED_MOST)
         return HOOP_SUCCESS;
     return hp_err_set(
         error, HOOP_ERR_UNSUPPORTED,

@@ -350,13 +350,22 @@ def check_order():
     raises(ValueError, "order='size': hoop has auto, rank", lambda: hoop.torch.Options(order="size"))
 
 
+def group_over_tcp(**options):
+    """In memory no element travels narrower."""
+    import hoop.torch
+
+    chosen = hoop.torch.Options(**options)
+    chosen.settings["shm"] = "0"
+    return dist.new_group(pg_options=chosen)
+
+
 def check_wire():
     """A group whose elements travel as bfloat16: each is rounded, and the sum in float32 once more."""
     if os.environ.get("BACKEND", "hoop") != "hoop":
         return
     import hoop.torch
 
-    group = dist.new_group(pg_options=hoop.torch.Options(wire_dtype="bfloat16"))
+    group = group_over_tcp(wire_dtype="bfloat16")
     every = torch.randn(ranks(), 300001, generator=torch.Generator().manual_seed(6))
     want = every[0].bfloat16().float()
     for r in range(1, ranks()):
@@ -530,8 +539,9 @@ def check_compress_hook():
 
     layer = torch.nn.Linear(500, 600, bias=False)
     torch.nn.init.zeros_(layer.weight)
-    model = torch.nn.parallel.DistributedDataParallel(layer)
-    model.register_comm_hook(hoop.torch.Compression(), hoop.torch.compress_hook)
+    group = group_over_tcp()
+    model = torch.nn.parallel.DistributedDataParallel(layer, process_group=group)
+    model.register_comm_hook(hoop.torch.Compression(group), hoop.torch.compress_hook)
     every = torch.randn(ranks(), 600, 500, generator=torch.Generator().manual_seed(9))
     for _ in range(20):
         model(torch.eye(500)).mul(every[me()].t()).sum().backward()
@@ -543,6 +553,7 @@ def check_compress_hook():
     half = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4).bfloat16())
     half.register_comm_hook(hoop.torch.Compression(), hoop.torch.compress_hook)
     half(torch.ones(1, 4, dtype=torch.bfloat16)).sum().backward()
+    dist.destroy_process_group(group)
 
 
 def check_ddp_hook():

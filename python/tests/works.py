@@ -4,6 +4,7 @@
 import array
 import asyncio
 import gc
+import os
 import threading
 import time
 import unittest
@@ -11,6 +12,7 @@ import weakref
 
 import hoop
 
+os.environ["HOOP_SHM"] = "0"  # in memory no element travels narrower
 comm = hoop.Comm()
 RANK, SIZE = comm.rank, comm.size
 TOTAL = sum(range(SIZE))

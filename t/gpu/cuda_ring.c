@@ -338,9 +338,11 @@ main(int argc, char **argv)
     unsetenv("HOOP_ORDER");
     setenv("HOOP_WIRE_DTYPE", "bfloat16", 1);
     setenv("HOOP_SPREAD_BYTES", "0", 1);
+    setenv("HOOP_SHM", "0", 1); /* in memory nothing travels narrower */
     cuda_rank_party(&p, 3, narrower, 0, "... also as bfloat16 on the wire");
     setenv("HOOP_WIRE_DTYPE", "e4m3", 1);
     cuda_rank_party(&p, 3, narrower, 0, "... and as e4m3 in blocks");
+    unsetenv("HOOP_SHM");
     unsetenv("HOOP_SPREAD_BYTES");
     unsetenv("HOOP_WIRE_DTYPE");
     test_narrow(&p);

@@ -440,7 +440,7 @@ test_depth(void)
         for (int far = 0; far < 2; far++) {
             hp_plan_options o = {.slices = in[i][0]};
             uint32_t window = in[i][1];
-            hp_plan_depth(&o, &window, !far, 0);
+            hp_plan_depth(&o, &window, !far);
             right &= case_ok(o.slices == out[i][far][0] && window == out[i][far][1],
                              "slices %u, window %u, %s: wanted %u and %u, saw %u and %u", in[i][0], in[i][1],
                              far ? "between hosts" : "on one host", out[i][far][0], out[i][far][1], o.slices, window);
@@ -449,11 +449,11 @@ test_depth(void)
 }
 
 static uint32_t
-slice_bytes(uint32_t set, int one_host, int shares)
+slice_bytes(uint32_t set, int one_host, int in_memory)
 {
-    hp_plan_options o = {.slice_bytes = set};
+    hp_plan_options o = {.slice_bytes = set, .in_memory = in_memory};
     uint32_t window = 0;
-    hp_plan_depth(&o, &window, one_host, shares);
+    hp_plan_depth(&o, &window, one_host);
     return o.slice_bytes;
 }
 
@@ -461,7 +461,7 @@ static void
 test_slice_bytes(void)
 {
     is_int(128 << 10, slice_bytes(0, 1, 1), "slices in memory are small");
-    ok(slice_bytes(0, 1, 0) == 512 << 10 && slice_bytes(0, 0, 1) == 512 << 10, "over TCP, and between hosts, large");
+    ok(slice_bytes(0, 1, 0) == 512 << 10 && slice_bytes(0, 0, 0) == 512 << 10, "over TCP, and between hosts, large");
     ok(slice_bytes(100, 1, 1) == 4096 && slice_bytes(8191, 0, 0) == 4096 && slice_bytes(1 << 20, 1, 1) == 1 << 20,
        "one that is set is of whole pages");
 }
@@ -471,7 +471,7 @@ stage_bytes(uint32_t set, int one_host)
 {
     hp_plan_options o = {.stage_bytes = set};
     uint32_t window = 0;
-    hp_plan_depth(&o, &window, one_host, 1);
+    hp_plan_depth(&o, &window, one_host);
     return o.stage_bytes;
 }
 
@@ -484,7 +484,7 @@ parts_are(uint64_t bytes, int one_host, uint64_t part, uint64_t loops)
     hp_call call = {.kind = HP_ALLREDUCE, .dtype = HOOP_FLOAT32, .op = HOOP_SUM, .root = -1, .ordered = 1};
     uint32_t window = 0;
     hp_plan plan;
-    hp_plan_depth(&o, &window, one_host, 0);
+    hp_plan_depth(&o, &window, one_host);
     call.count = bytes / 4;
     hp_plan_make(&plan, &call, NULL, ranks, 4, &o, 0, 1);
     ok(plan.part * 4 == part && plan.loops == loops, "%ju bytes, %s: parts of %ju bytes, %ju blocks", (uintmax_t)bytes,

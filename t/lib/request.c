@@ -261,6 +261,8 @@ test_order(void)
 
 static char why_not[200];
 
+static int in_memory;
+
 static int
 wire_of(int kind, hoop_dtype dtype, hoop_op op, hoop_wire setting, hoop_wire option, int size)
 {
@@ -271,6 +273,7 @@ wire_of(int kind, hoop_dtype dtype, hoop_op op, hoop_wire setting, hoop_wire opt
     r.call.op = (uint8_t)op;
     r.call.count = 1;
     r.wire = setting;
+    r.in_memory = in_memory;
     r.options = &options;
     int passed = hp_request_check(&r, 0, size, &error) == HOOP_SUCCESS;
     snprintf(why_not, sizeof(why_not), "%.199s", error.text);
@@ -302,6 +305,10 @@ test_wire(void)
     is_int(bfloat16, wire_of(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, bfloat16, setting, HP_ORDERED_MOST), "64 ranks");
     is_int(-HOOP_ERR_UNSUPPORTED, wire_of(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, bfloat16, setting, HP_ORDERED_MOST + 1),
            "more are refused");
+    in_memory = 1;
+    is_int(bfloat16, wire_of(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, bfloat16, setting, HP_ORDERED_MOST + 1),
+           "but not in memory, where all keep their bits");
+    in_memory = 0;
 }
 
 static void

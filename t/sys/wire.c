@@ -3,7 +3,8 @@
  * Sums and means of float32 that travel as bfloat16, or as e4m3 in blocks, on real rings of processes: each result is known to
  * the bit. It is compared with a loop here, which rounds each rank's elements, adds in float32 in rank order, and rounds again
  * where all ranks get the result. Ordinary numbers, huge and tiny ones, denormals, outliers, NaN and infinities; in place
- * and apart, by the setting and by an option, in a group, over one channel and two, through memory and over TCP.
+ * and apart, by the setting and by an option, in a group, over one channel and two, between hosts of one and two ranks and
+ * over TCP. On one host nothing is rounded in memory.
  */
 #include "hoop.h"
 #include "t/tap/tap.h"
@@ -375,15 +376,70 @@ tells(const trial *t, const char *what, int good)
     return good;
 }
 
+static trial
+trial_of(int rank, int size, uint64_t seed)
+{
+    trial t = {.rank = rank, .size = size, .seed = seed, .wire = HOOP_WIRE_BFLOAT16};
+    if (strcmp(getenv("HOOP_WIRE_DTYPE"), "e4m3") == 0)
+        t.wire = HOOP_WIRE_E4M3;
+    t.send = malloc((MOST + 65536) * sizeof(float)), t.recv = malloc((MOST + 65536) * sizeof(float));
+    return t;
+}
+
+/* The bits of a sum that is asked to travel narrower, and of one that is not. No residual is touched. */
+static int
+keeps_bits(trial *t, uint64_t count)
+{
+    hoop_call_options options = {sizeof(options), HOOP_ORDER_SETTING, t->wire, NULL, count};
+    float *plain = calloc(count, sizeof(float));
+    uint64_t before = narrowed(t);
+    hoop_work *work = NULL;
+    options.residual = t->send + count;
+    t->send[count] = 1;
+    memset(t->send + count + 1, 0, (count - 1) * sizeof(float));
+    fill(t, count);
+    int good = plain && hoop_iallreduce_with(t->send, t->recv, count, HOOP_FLOAT32, t->op, t->comm, &options, &work) ==
+                            HOOP_SUCCESS;
+    good = good && hoop_work_wait(work, -1) == HOOP_SUCCESS;
+    options = (hoop_call_options){.size = sizeof(options), .wire = HOOP_WIRE_FLOAT32};
+    good = good &&
+           hoop_iallreduce_with(t->send, plain, count, HOOP_FLOAT32, t->op, t->comm, &options, &work) == HOOP_SUCCESS;
+    good = good && hoop_work_wait(work, -1) == HOOP_SUCCESS;
+    good = good && memcmp(plain, t->recv, count * sizeof(float)) == 0 && narrowed(t) == before;
+    free(plain);
+    return good && t->send[count] == 1 && t->send[count + 1] == 0;
+}
+
+static int
+in_memory(int rank, int size, void *arg)
+{
+    trial t = trial_of(rank, size, *(const uint64_t *)arg);
+    int good = party_create(&t.comm) == HOOP_SUCCESS;
+    for (t.data = 0; t.data < 5 && good; t.data++) {
+        t.op = t.data % 2 ? HOOP_AVG : HOOP_SUM;
+        good = tells(&t, "in memory", keeps_bits(&t, 300001));
+    }
+    good = hoop_comm_destroy(t.comm) == HOOP_SUCCESS && good;
+    free(t.send), free(t.recv);
+    return !good;
+}
+
+typedef struct job {
+    uint64_t seed;
+    int host; /* ranks of one; 0: all are on one */
+} job;
+
 static int
 ranks_fn(int rank, int size, void *arg)
 {
     static const uint64_t counts[] = {150001, 196608, 262147, MOST - 1};
-    trial t = {.rank = rank, .size = size, .seed = *(const uint64_t *)arg, .wire = HOOP_WIRE_BFLOAT16};
-    if (strcmp(getenv("HOOP_WIRE_DTYPE"), "e4m3") == 0)
-        t.wire = HOOP_WIRE_E4M3;
+    const job *j = arg;
+    trial t = trial_of(rank, size, j->seed);
+    if (j->host) {
+        party_set_host(rank, j->host);
+        setenv("HOOP_LEVELS", "0", 1);
+    }
     int good = party_create(&t.comm) == HOOP_SUCCESS;
-    t.send = malloc((MOST + 65536) * sizeof(float)), t.recv = malloc((MOST + 65536) * sizeof(float));
     for (t.data = (int)(t.seed % 2); t.data < DATA && good; t.data += 2, t.seed++) {
         uint64_t count = counts[(t.seed + (uint64_t)t.data) % 4], before = narrowed(&t);
         t.op = (t.data / 2 + size) % 2 ? HOOP_AVG : HOOP_SUM;
@@ -409,18 +465,32 @@ ranks_fn(int rank, int size, void *arg)
 }
 
 static void
-test_ring(int size, const char *shm, const char *channels)
+test_ring(int size, int host, const char *channels)
 {
     party p;
-    uint64_t seed = (tap_random() >> 8 & ~UINT64_C(1)) | (*shm == '1'); /* half of the data each */
-    setenv("HOOP_SHM", shm, 1);
+    job j = {(tap_random() >> 8 & ~UINT64_C(1)) | (host > 0), host}; /* half of the data each */
+    setenv("HOOP_SHM", host ? "1" : "0", 1);
     setenv("HOOP_CHANNELS", channels, 1);
     party_open(&p);
-    int good = party_run(&p, size, ranks_fn, &seed, 90) == 0;
+    int good = party_run(&p, size, ranks_fn, &j, 90) == 0;
     for (int rank = 0; rank < size && !good; rank++)
         diag("rank %d: %s", rank, p.guest[rank].note);
-    ok(good, "%s, %d ranks %s, %s channel%s: every bit is known", getenv("HOOP_WIRE_DTYPE"), size,
-       *shm == '1' ? "through memory" : "over TCP", channels, *channels == '1' ? "" : "s");
+    ok(good, "%s, %d ranks, %d a host, %s channel%s: every bit is known", getenv("HOOP_WIRE_DTYPE"), size,
+       host ? host : size, channels, *channels == '1' ? "" : "s");
+    party_close(&p);
+}
+
+static void
+test_memory(int size)
+{
+    party p;
+    uint64_t seed = tap_random() >> 8;
+    setenv("HOOP_SHM", "1", 1);
+    party_open(&p);
+    int good = party_run(&p, size, in_memory, &seed, 90) == 0;
+    for (int rank = 0; rank < size && !good; rank++)
+        diag("rank %d: %s", rank, p.guest[rank].note);
+    ok(good, "%s, %d ranks on one host: no bit is lost in memory", getenv("HOOP_WIRE_DTYPE"), size);
     party_close(&p);
 }
 
@@ -434,8 +504,9 @@ main(void)
     for (int i = 0; i < 8; i++) {
         int size = sizes[i / 2];
         setenv("HOOP_WIRE_DTYPE", i % 2 ? "e4m3" : "bfloat16", 1);
-        test_ring(size, "1", "1");
-        test_ring(size, "0", size == 3 ? "2" : "1");
+        test_ring(size, size == 2 ? 1 : 2, "1");
+        test_ring(size, 0, size == 3 ? "2" : "1");
+        test_memory(size);
     }
     return tap_failures() != 0;
 }

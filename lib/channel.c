@@ -256,7 +256,8 @@ frame_of(const hp_channel *channel, const hp_slot *slot, uint64_t step, int firs
 static uint64_t
 post_at(hp_channel *channel, hp_slot *slot, hp_link *link, const hp_frame *frame, hp_spot spot, uint64_t count)
 {
-    uint32_t bytes = (uint32_t)hp_plan_wire_bytes(&slot->work->plan[channel->o.index], count);
+    const hp_plan *plan = &slot->work->plan[channel->o.index];
+    uint32_t bytes = (uint32_t)(spot.where == HP_STAGE ? hp_plan_wire_bytes(plan, count) : count * plan->elem);
     uint64_t run = UINT64_MAX; /* slots and stages are in one piece */
     if (count > 0 && (spot.where == HP_SENDBUF || spot.where == HP_RECVBUF)) {
         hp_side side = spot.where == HP_SENDBUF ? HP_SIDE_SEND : HP_SIDE_RECV;

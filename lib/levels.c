@@ -18,6 +18,9 @@
  * so that a phase has received all of block m - 1 - p when the next one, in the same row, sends what came of it. The last
  * step of GIVE, and of MEET, sums. With a window of S + 1 steps three blocks have rooms in the stage: when a room is used
  * again, three rows later, the steps that had used it have retired.
+ *
+ * What is narrow is so between hosts: an owner rounds its host's sum, and then its share of the whole one. Its own copies are
+ * rounded, too, so that all ranks get the same bits. Within a host elements travel as they are.
  */
 #include "lib/levels.h"
 
@@ -27,23 +30,24 @@ typedef struct stretch {
     uint64_t at, count;
 } stretch;
 
-/* Where a block's rooms begin in the stage. */
+/* Where a block's rooms begin in the stage. The last three are in the wire's type. */
 typedef struct rooms {
     uint64_t given;          /* a part from each rank of the host, */
-    uint64_t sum;            /* their sum, */
-    uint64_t met;            /* a share from each host, */
     uint64_t loads, results; /* the vector and the result, where the host cannot address the user's memory */
+    uint64_t sum;            /* the sum of the host's parts, */
+    uint64_t met;            /* a share from each host, */
+    uint64_t shared;         /* and the whole sums as they travel, if they are narrow */
 } rooms;
 
 static rooms
 rooms_of(const hp_plan *plan, uint64_t block)
 {
-    uint64_t at = plan->loops == 1 ? 0 : block % 3 * plan->area;
-    rooms r = {.given = at};
-    r.sum = r.given + (uint64_t)plan->hosts->most * plan->part;
-    r.met = r.sum + plan->part;
-    r.loads = r.met + (uint64_t)plan->hosts->count * plan->share;
+    uint64_t turn = plan->loops == 1 ? 0 : block % 3;
+    rooms r = {.given = turn * plan->area, .sum = turn * plan->packed_area};
+    r.loads = r.given + (uint64_t)plan->hosts->most * plan->part;
     r.results = r.loads + (uint64_t)plan->owners * plan->part;
+    r.met = r.sum + plan->part;
+    r.shared = r.met + (uint64_t)plan->hosts->count * plan->share;
     return r;
 }
 
@@ -110,7 +114,8 @@ send(const hp_plan *plan, hp_seat me, int phase, int d, uint64_t block, hp_step 
         break;
     case SHARE:
         s = share_of(plan, block, me.local, me.host);
-        step.stage_send = placed(plan, room.results, block, me.local, s);
+        step.stage_send = plan->narrow ? room.shared + s.at - part_of(plan, block, me.local).at
+                                       : placed(plan, room.results, block, me.local, s);
         step.send_first = 0;
         break;
     default:
@@ -138,7 +143,7 @@ sum(const hp_plan *plan, hp_seat me, int phase, uint64_t block, hp_step step)
         step.members = me.ranks;
         step.self = me.local;
         step.stage_into = room.given;
-        step.stage_sum = room.sum;
+        step.stage_packed = room.sum;
         return step;
     }
     step.flags |= HP_STEP_DIVIDE;
@@ -147,6 +152,7 @@ sum(const hp_plan *plan, hp_seat me, int phase, uint64_t block, hp_step step)
     step.self = me.host;
     step.stage_into = room.met;
     step.stage_sum = placed(plan, room.results, block, me.local, share);
+    step.stage_packed = room.shared + share.at - part.at;
     return step;
 }
 
@@ -174,7 +180,8 @@ receive(const hp_plan *plan, hp_seat me, int phase, int d, uint64_t block, hp_st
         break;
     case SHARE:
         s = share_of(plan, block, me.local, from);
-        step.stage_recv = placed(plan, room.results, block, me.local, s);
+        step.stage_sum = placed(plan, room.results, block, me.local, s);
+        step.stage_recv = plan->narrow ? room.shared + s.at - part_of(plan, block, me.local).at : step.stage_sum;
         step.recv_first = 0;
         break;
     default:
@@ -203,6 +210,8 @@ hp_levels_step(const hp_plan *plan, int position, uint64_t i)
     }
     int d = (int)j + 1;
     hp_step step = {.flags = HP_STEP_STAGED};
+    if (phase == MEET || (phase == SHARE && plan->narrow))
+        step.flags |= HP_STEP_PACKED;
     if (plan->exchanges && (phase == MEET || phase == SHARE))
         step.flags |= HP_STEP_EXCHANGE;
     uint64_t sent = i / plan->slices - number, received = sent - 1; /* blocks; below 0 they wrap round, and are none */

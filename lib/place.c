@@ -134,6 +134,7 @@ place_staged(const hp_plan *plan, const hp_step *step)
                            .destinations = 1,
                            .ordered = plan->ordered,
                            .divide = 1,
+                           .where = HP_STAGE,
                            .stride = plan->count,
                            .sums = plan->sums};
     return p;
@@ -165,6 +166,7 @@ place_allpairs(const hp_plan *plan, const hp_step *step, const hp_place_options 
                        .own = {HP_SENDBUF, step->own.in},
                        .ordered = plan->ordered,
                        .divide = 1,
+                       .where = HP_STAGE,
                        .vectors = step->stage_into,
                        .stride = plan->part,
                        .sums = plan->sums};
@@ -181,45 +183,68 @@ place_allpairs(const hp_plan *plan, const hp_step *step, const hp_place_options 
     return p;
 }
 
-/* The sum of this host's ranks goes to the stage, that of the hosts to recvbuf, or to both where it is sent from there. */
+/*
+ * The sum of this host's ranks goes to the stage, that of the hosts to recvbuf, or to both where it is sent from there. What
+ * is narrow goes to recvbuf by way of the stage: a fused group's tensors, which end anywhere, would cut its blocks. So the
+ * own elements lie there, too.
+ */
 static void
 place_levels_sum(hp_placement *p, const hp_plan *plan, const hp_step *step, const hp_place_options *o)
 {
-    int between = (step->flags & HP_STEP_DIVIDE) != 0;
-    hp_spot own = {between ? HP_STAGE : HP_SENDBUF, step->own.in}, sum = {HP_STAGE, step->stage_sum};
-    hp_fold fold = {.count = step->own.count, .own = own, .divide = between, .vectors = step->stage_into};
+    int between = (step->flags & HP_STEP_DIVIDE) != 0, narrow = plan->narrow;
+    hp_spot own = {between ? HP_STAGE : HP_SENDBUF, step->own.in}, packed = {HP_STAGE, step->stage_packed};
+    hp_fold fold = {.count = step->own.count, .own = own, .divide = between, .sums = plan->sums};
+    fold.where = between ? HP_STAGE : HP_PLAIN;
+    fold.vectors = step->stage_into;
     fold.stride = between ? plan->share : plan->part;
     fold.members = step->members;
     fold.self = step->self;
     if (between)
         fold.dst[fold.destinations++] = (hp_spot){HP_RECVBUF, step->own.out};
-    if (!between || !o->direct)
-        fold.dst[fold.destinations++] = sum;
+    if (!between || (narrow && plan->split))
+        fold.dst[fold.destinations++] = packed;
+    if (between && (!o->direct || (narrow && !plan->split)))
+        fold.dst[fold.destinations++] = (hp_spot){HP_PLAIN, step->stage_sum};
+    if (narrow && o->residual && (!between || plan->split))
+        fold.residual = (hp_spot){HP_RESIDUAL, step->own.out};
     p->held = 1;
-    if (step->members == 1)
-        add(p, copy(own, sum, step->own.count));
-    else
-        p->fold = fold;
+    if (step->members == 1) {
+        add(p, narrow ? narrowed(step->own.in, packed, fold.count, o) : copy(own, packed, fold.count));
+        return;
+    }
+    if (narrow && !between) {
+        fold.own = (hp_spot){HP_PLAIN, fold.vectors + (uint64_t)fold.self * fold.stride};
+        add(p, copy(own, fold.own, fold.count));
+    }
+    p->fold = fold;
 }
 
 /* Received or loaded as in the all-pairs; what is complete is sent from recvbuf if it can be. */
 static hp_placement
 place_levels(const hp_plan *plan, const hp_step *step, const hp_place_options *o)
 {
-    hp_placement p = {.send = {HP_STAGE, step->stage_send}, .recv = {HP_STAGE, step->stage_recv}};
+    hp_where where = step->flags & HP_STEP_PACKED ? HP_STAGE : HP_PLAIN;
+    hp_placement p = {.send = {where, step->stage_send}, .recv = {where, step->stage_recv}};
     int loads = (step->flags & HP_STEP_LOAD) != 0, copies = (step->flags & HP_STEP_COPY) != 0;
-    if (loads && o->direct)
+    int converts = plan->narrow && where == HP_STAGE, direct = o->direct && !converts;
+    hp_spot plain = p.recv;
+    if (loads && direct)
         p.send = in_at(step);
-    else if ((step->flags & HP_STEP_WHOLE) && o->direct)
+    else if ((step->flags & HP_STEP_WHOLE) && direct)
         p.send = (hp_spot){HP_RECVBUF, step->in};
-    if (copies && o->direct)
+    if (copies && direct)
         p.recv = out_at(step);
-    if (copies && !o->direct)
-        add(&p, copy(p.recv, out_at(step), step->recv_count));
-    if (loads && !o->direct)
+    if (copies && converts && !o->direct) {
+        plain = (hp_spot){HP_PLAIN, step->stage_sum};
+        add(&p, copy(p.recv, plain, step->recv_count));
+    }
+    if (copies && !direct)
+        add(&p, copy(plain, out_at(step), step->recv_count));
+    if (loads && !direct)
         add(&p, copy(in_at(step), p.send, step->send_count));
     if (step->flags & HP_STEP_REDUCE)
         place_levels_sum(&p, plan, step, o);
+    p.held |= copies && converts; /* the last phase hands on what was converted */
     p.forward = p.tasks == 0 && p.fold.count == 0;
     return p;
 }

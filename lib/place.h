@@ -9,7 +9,8 @@
 
 #include "lib/schedule.h"
 
-typedef enum hp_where { HP_NOWHERE, HP_SLOT, HP_SENDBUF, HP_RECVBUF, HP_RESIDUAL, HP_STAGE } hp_where;
+/* HP_STAGE: elements there of the wire's type; HP_PLAIN: of the array's, which the levels have before those. */
+typedef enum hp_where { HP_NOWHERE, HP_SLOT, HP_SENDBUF, HP_RECVBUF, HP_RESIDUAL, HP_STAGE, HP_PLAIN } hp_where;
 
 /* An element offset in one of the places; a slot's offset is always 0. */
 typedef struct hp_spot {
@@ -35,14 +36,17 @@ enum { HP_TASKS = 2 };
 /*
  * A sum over all n ranks' vectors: the own one, and those in the stage, where the one of the rank at distance d back
  * begins at vectors + d * stride. By ring position or, if `ordered`, by rank; then what is narrower than float32 is
- * summed in float32, at `sums` in the stage, and rounded once. `residual`: what the rounding of the sum to dst[0] takes away
- * is added there. Of the levels it is a sum over the ranks of this host or, with `divide`, over the sums of all hosts.
+ * summed in float32, at `sums` in the stage, and rounded once; so is what travels narrower. `residual`: what the rounding
+ * of the sum to dst[0] takes away is added there. Of the levels it is a sum over the ranks of this host or, with `divide`,
+ * over the sums of all hosts. A host's sum has the residual added before it is rounded, and leaves there what that takes.
+ * Of two or three destinations of what is narrow dst[1] gets the sum, and hands it to dst[2], and the last of these to dst[0].
  */
 typedef struct hp_fold {
     uint64_t count; /* 0: nothing is summed */
-    hp_spot own, dst[2], residual;
+    hp_spot own, dst[3], residual;
     int destinations, ordered;
-    int divide; /* the sum is of all ranks: AVG's division */
+    int divide;     /* the sum is of all ranks: AVG's division */
+    hp_where where; /* of the vectors, */
     uint64_t vectors, stride, sums;
     int members,
         self; /* levels: so many vectors, by their number at vectors + number * stride, and the own one's number */

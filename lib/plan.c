@@ -171,38 +171,53 @@ fits_halves(const hp_call *call, int size, const hp_plan_options *options)
            (3 * n - 1) * part_of(call->count, n, elem) * elem <= options->stage_bytes;
 }
 
+/* The types of the array and of the wire. */
+static void
+set_types(hp_plan *plan, const hp_call *call, int narrow)
+{
+    plan->elem = (uint32_t)hp_dtype_size((hoop_dtype)call->dtype);
+    plan->narrow = narrow;
+    plan->wire = !narrow ? (hoop_dtype)call->dtype : call->wire == HOOP_WIRE_E4M3 ? HP_SCALED : HOOP_BFLOAT16;
+}
+
 /* How an operation would go over the levels: which ranks own parts, what hosts exchange, and how many steps S are. */
 static void
 shape_levels(hp_plan *plan, const hp_call *call, const hp_plan_options *options)
 {
     const hp_host_map *hosts = options->hosts;
-    uint64_t elem = hp_dtype_size((hoop_dtype)call->dtype), bytes = call->count * elem;
-    uint64_t parts = (uint64_t)hosts->least * (uint64_t)hosts->count;
-    int few = bytes <= options->one_bytes || call->count < parts * (CACHE_LINE / elem);
+    uint64_t bytes = call->count * plan->elem, parts = (uint64_t)hosts->least * (uint64_t)hosts->count;
+    int few = bytes <= options->one_bytes || call->count < parts * line_of(plan);
     plan->hosts = hosts;
     plan->owners = few ? 1 : hosts->least;
     plan->split = !few && hosts->count > 2 && bytes > options->whole_bytes / (uint32_t)(hosts->count - 1);
     plan->slices = 2 * (uint32_t)(hosts->most - 1) + (plan->split ? 2 : 1) * (uint32_t)(hosts->count - 1);
 }
 
-/* Rooms of the stage for one block, in parts: what comes, its sum, what hosts send; the vector and the result. */
+/* Rooms of the stage for one block, in parts: what comes, the vector and the result. */
 static uint64_t
 rooms_of_levels(const hp_plan *plan)
 {
-    const hp_host_map *hosts = plan->hosts;
-    return (uint64_t)(hosts->most + 1 + (plan->split ? 1 : hosts->count) + 2 * plan->owners);
+    return (uint64_t)(plan->hosts->most + 2 * plan->owners);
+}
+
+/* ... and those in the wire's type: a sum and, where it is shared and narrow, the whole one. What hosts send comes on top. */
+static uint64_t
+packed_rooms(const hp_plan *plan)
+{
+    return plan->narrow && plan->split ? 2 : 1;
 }
 
 /* The largest part, of whole lines, of which `blocks` blocks fit into the stage. */
 static uint64_t
-most_of_levels(const hp_plan *plan, uint64_t elem, uint64_t blocks, const hp_plan_options *options)
+most_of_levels(const hp_plan *plan, uint64_t blocks, const hp_plan_options *options)
 {
-    uint64_t line = CACHE_LINE / elem, spare = plan->split ? (uint64_t)plan->hosts->count * line : 0;
-    uint64_t room = options->stage_bytes / elem / blocks,
-             most = room > spare ? (room - spare) / rooms_of_levels(plan) : 0;
-    uint64_t slot = options->slice_bytes / elem;
-    most = most < slot ? most : slot;
-    return most / line * line;
+    uint64_t line = line_of(plan), plain = line * plan->elem, packed = hp_plan_wire_bytes(plan, line),
+             hosts = (uint64_t)plan->hosts->count, met = packed_rooms(plan) + (plan->split ? 1 : hosts);
+    uint64_t each = blocks * (rooms_of_levels(plan) * plain + met * packed) + (plan->narrow ? plain : 0);
+    uint64_t spare = (plan->split ? blocks * hosts * packed : 0) + (plan->narrow ? CACHE_LINE * packed : 0);
+    uint64_t most = options->stage_bytes > spare ? (options->stage_bytes - spare) / each : 0;
+    uint64_t slot = options->slice_bytes / plain;
+    return (most < slot ? most : slot) * line;
 }
 
 static int
@@ -211,13 +226,13 @@ fits_levels(const hp_call *call, int size, const hp_plan_options *options)
     hp_plan plan = {0};
     const hp_host_map *hosts = options->hosts;
     if ((call->kind != HP_ALLREDUCE && call->kind != HP_BARRIER) || options->levels == HP_LEVELS_NONE || !hosts ||
-        hosts->count < 2 || hosts->most < 2 || call->ordered || is_narrow(call, size, options))
+        hosts->count < 2 || hosts->most < 2 || call->ordered)
         return 0;
     if (options->levels == HP_LEVELS_LONG && (hosts->least < 2 || options->channels > 1))
         return 0; /* one rank would send and add up all of its host's; and levels have one channel */
+    set_types(&plan, call, is_narrow(call, size, options));
     shape_levels(&plan, call, options);
-    return plan.slices < HP_ORDERED_MOST &&
-           most_of_levels(&plan, hp_dtype_size((hoop_dtype)call->dtype), 3, options) > 0;
+    return plan.slices < HP_ORDERED_MOST && most_of_levels(&plan, 3, options) > 0;
 }
 
 static hp_algorithm
@@ -231,10 +246,10 @@ pick_algorithm(const hp_call *call, int size, const hp_plan_options *options)
         return HP_ALG_DOUBLING;
     if (fits_spread(call, size, options))
         return HP_ALG_SPREAD;
+    if (!call->ordered && fits_levels(call, size, options))
+        return HP_ALG_LEVELS;
     if (call->ordered || is_narrow(call, size, options))
         return HP_ALG_ALLPAIRS;
-    if (fits_levels(call, size, options))
-        return HP_ALG_LEVELS;
     if (fits_halves(call, size, options))
         return HP_ALG_HALVES;
     switch ((hp_kind)call->kind) {
@@ -365,18 +380,23 @@ static void
 cut_levels(hp_plan *plan, const hp_call *call, const hp_plan_options *options)
 {
     shape_levels(plan, call, options);
-    uint64_t elem = plan->elem, line = CACHE_LINE / elem, owners = (uint64_t)plan->owners,
+    uint64_t elem = plan->elem, size = hp_dtype_size(plan->wire), line = line_of(plan), owners = (uint64_t)plan->owners,
              hosts = (uint64_t)plan->hosts->count;
-    uint64_t whole = part_of(plan->count, owners, elem), most = most_of_levels(plan, elem, 3, options);
-    uint64_t wanted = part_of(plan->count, owners * BLOCKS, elem),
-             least = part_of(options->block_bytes / elem, owners, elem);
+    uint64_t whole = part_of(plan->count, owners, size), most = most_of_levels(plan, 3, options);
+    uint64_t wanted = part_of(plan->count, owners * BLOCKS, size),
+             least = part_of(options->block_bytes / elem, owners, size);
+    int scaled = plan->wire == HP_SCALED;
     wanted = wanted > least ? wanted : least;
     most = most < wanted ? most : wanted;
-    plan->grain = ceil_div(plan->count, owners * hosts) >= 16 * line ? (uint32_t)line : 1;
+    plan->grain = scaled || ceil_div(plan->count, owners * hosts) >= 16 * line ? (uint32_t)line : 1;
     plan->loops = whole <= most ? 1 : ceil_div(ceil_div(plan->count, plan->grain), owners * (most / plan->grain));
     plan->part = plan->loops == 1 ? whole : most;
-    plan->share = plan->split ? part_of(plan->part, hosts, elem) : plan->part;
-    plan->area = (rooms_of_levels(plan) - (plan->split ? 1 : hosts)) * plan->part + hosts * plan->share;
+    plan->share = plan->split ? part_of(plan->part, hosts, size) : plan->part;
+    plan->area = rooms_of_levels(plan) * plan->part;
+    plan->packed_area = packed_rooms(plan) * plan->part + hosts * plan->share;
+    uint64_t blocks = plan->loops == 1 ? 1 : 3, lines = scaled ? CACHE_LINE * line : line;
+    plan->packed = blocks * plan->area * elem;
+    plan->sums = ceil_div(blocks * plan->packed_area, lines) * lines;
     plan->exchanges = !options->exchange_bytes || plan->share * elem <= options->exchange_bytes;
     plan->exchanges &= plan->share <= EXCHANGE_TWO / elem;
     plan->rows = plan->split ? 5 : 4; /* in which one block is under way; the next one is a row behind */
@@ -444,10 +464,9 @@ hp_plan_make(hp_plan *plan, const hp_call *call, const hp_block *blocks, const i
     uint64_t total = call->count;
     *plan = (hp_plan){.algorithm = pick_algorithm(call, size, options), .kind = (hp_kind)call->kind, .size = size};
     plan->root = hp_kind_is_rooted(plan->kind) ? position_of(call->root, order) : -1;
-    plan->elem = (uint32_t)hp_dtype_size((hoop_dtype)call->dtype);
-    plan->narrow = plan->algorithm == HP_ALG_ALLPAIRS && is_narrow(call, size, options);
-    plan->wire = !plan->narrow ? (hoop_dtype)call->dtype : call->wire == HOOP_WIRE_E4M3 ? HP_SCALED : HOOP_BFLOAT16;
-    plan->ordered = call->ordered || plan->narrow;
+    int rounds = plan->algorithm == HP_ALG_ALLPAIRS || plan->algorithm == HP_ALG_LEVELS;
+    set_types(plan, call, rounds && is_narrow(call, size, options));
+    plan->ordered = call->ordered || (plan->narrow && plan->algorithm == HP_ALG_ALLPAIRS);
     plan->normalize = size == 1 && hp_kind_reduces(plan->kind) && call->dtype == HOOP_BOOL;
     plan->grain = 1;
     plan->channel = channel;

@@ -54,30 +54,35 @@ typedef struct hp_plan {
     int size;               /* n, ranks */
     int root;               /* its position on the ring, -1 where none applies */
     uint32_t elem;          /* bytes of an element */
-    hoop_dtype wire;        /* the type on the wire and in the stage: the array's own, bfloat16, or HP_SCALED */
+    hoop_dtype wire;        /* the type on the wire and in the stage: the array's own, bfloat16, or HP_SCALED; of the
+                               levels only between hosts */
     int narrow;             /* not the array's own */
     uint32_t grain;         /* elements; cuts fall on multiples of it, so that slices start on cache lines */
     uint64_t block;         /* elements from one rank's block to the next in the user's array; 0: not blocked */
     const hp_block *blocks; /* by rank, where their counts differ; else NULL. `block` is the largest then, rounded up */
     uint32_t channel, channels; /* this one, of so many */
-    uint64_t begin;  /* first element of this channel's share of the vector (of every block, where blocked) */
-    uint64_t count;  /* elements of that share */
-    uint64_t part;   /* halves: elements of one of the n parts, the last ones may be short or empty; all-pairs, levels:
+    uint64_t begin; /* first element of this channel's share of the vector (of every block, where blocked) */
+    uint64_t count; /* elements of that share */
+    uint64_t part;  /* halves: elements of one of the n parts, the last ones may be short or empty; all-pairs, levels:
                         room of a part in the stage, of HP_SCALED whole blocks */
-    uint64_t sums;   /* in rank order: where sums lie in the stage until they are whole, in the type they are made in */
+    uint64_t
+        sums; /* in rank order, and of what is narrow: where sums lie in the stage until they are whole, in the type
+                        they are made in */
     uint32_t window; /* steps in progress at once; 0: as many as the channel has slots */
     int exchanges;   /* doubling, levels: partners share a connection; no rank of a doubling announces itself */
     const hp_host_map *hosts; /* levels: who is where */
     int owners;               /* levels: ranks of a host that own a part each, the first ones */
     int split;                /* levels: hosts share the sums of a part, and hand each other their shares */
     uint64_t share;           /* levels: room of a host's share of a part in the stage; `part` is that of a part */
-    uint64_t area;            /* levels: elements of the stage that a block takes; three blocks are there at once */
-    uint64_t loops;           /* turns of the ring */
-    uint32_t rows;            /* rows of one loop */
-    uint32_t slices;          /* S: slices of a chunk */
-    int ordered;              /* the ranks' elements are combined in rank order */
-    int normalize;            /* a ring of one reduces bools: it makes 0 or 1 of each */
-    uint64_t steps;           /* loops * rows * slices; equal on all ranks */
+    uint64_t area;            /* levels: elements of the stage that a block takes; three blocks are there at once; */
+    uint64_t packed_area; /* and those between hosts, in the wire's type: they are in the stage behind all others, */
+    uint64_t packed;      /* which take so many bytes */
+    uint64_t loops;       /* turns of the ring */
+    uint32_t rows;        /* rows of one loop */
+    uint32_t slices;      /* S: slices of a chunk */
+    int ordered;          /* the ranks' elements are combined in rank order */
+    int normalize;        /* a ring of one reduces bools: it makes 0 or 1 of each */
+    uint64_t steps;       /* loops * rows * slices; equal on all ranks */
 } hp_plan;
 
 /* Channels the operation uses: 1 for small ones. */

@@ -32,7 +32,8 @@ hp_slot_address(hp_channel *channel, hp_slot *slot, hp_spot spot, uint64_t *run)
     const hp_plan *plan = &work->plan[channel->o.index];
     switch (spot.where) {
     case HP_SLOT: return memory(channel, slot) + spot.at * plan->elem;
-    case HP_STAGE: return work->stage[channel->o.index] + hp_plan_wire_bytes(plan, spot.at);
+    case HP_STAGE: return work->stage[channel->o.index] + plan->packed + hp_plan_wire_bytes(plan, spot.at);
+    case HP_PLAIN: return work->stage[channel->o.index] + spot.at * plan->elem;
     case HP_SENDBUF: return hp_work_at(work, HP_SIDE_SEND, spot.at, run);
     case HP_RECVBUF: return hp_work_at(work, HP_SIDE_RECV, spot.at, run);
     case HP_RESIDUAL: return (uint8_t *)(work->residual + spot.at);
@@ -118,6 +119,12 @@ gather_blocks(hp_channel *channel, hp_slot *slot, const hp_task *task, uint64_t 
     return count;
 }
 
+static int
+has_blocks(const hp_plan *plan, const hp_task *task)
+{
+    return plan->wire == HP_SCALED && (task->src[0].where == HP_STAGE || task->dst[0].where == HP_STAGE);
+}
+
 /*
  * A task becomes one command, or one for each piece of a fused group's tensors that it covers. Pieces of blocks are whole
  * blocks.
@@ -144,7 +151,7 @@ run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
             command.src[i] = operand_at(channel, slot, task->src[i], at, &count);
         for (int i = 0; i < task->destinations; i++)
             command.dst[i] = operand_at(channel, slot, task->dst[i], at, &count);
-        if (plan->wire == HP_SCALED && count < task->count - at)
+        if (has_blocks(plan, task) && count < task->count - at)
             count -= count % HP_SCALED_BLOCK;
         if (count == 0) {
             count = gather_blocks(channel, slot, task, at);
@@ -171,7 +178,7 @@ vector(hp_channel *channel, hp_slot *slot, const hp_fold *f, int q, uint64_t at,
         return own;
     if (f->members)
         distance = q;
-    hp_spot spot = {HP_STAGE, f->vectors + (uint64_t)distance * f->stride};
+    hp_spot spot = {f->where, f->vectors + (uint64_t)distance * f->stride};
     return operand_at(channel, slot, spot, at, &run);
 }
 
@@ -183,7 +190,10 @@ ranks_in(const hp_plan *plan, const hp_fold *f, int q)
     return f->members && f->divide ? (uint32_t)(hosts->first[q + 1] - hosts->first[q]) : 1;
 }
 
-/* Rounds a sum to dst[0] in the stage, and adds what that has taken away to the residual. */
+/*
+ * Rounds a sum to dst[0] in the stage, and adds what that has taken away to the residual. The residual was added to the
+ * elements of a sum of all ranks; to that of a host it is added here.
+ */
 static void
 round_off(hp_channel *channel, hp_slot *slot, const hp_fold *f, uint64_t at, hp_command command, hp_operand sum)
 {
@@ -192,9 +202,15 @@ round_off(hp_channel *channel, hp_slot *slot, const hp_fold *f, uint64_t at, hp_
     command.sources = 1;
     command.destinations = 2;
     command.remainder = 1;
-    command.divisor = command.op == HOOP_AVG ? (uint32_t)channel->o.size : 0;
+    command.divisor = f->divide && command.op == HOOP_AVG ? (uint32_t)channel->o.size : 0;
     command.src[0] = command.dst[1] = sum;
+    if (!f->divide) {
+        command.sources = 2;
+        command.src[1] = command.dst[1] = residual;
+    }
     submit(channel, slot, &command);
+    if (!f->divide || slot->failed)
+        return;
     command.remainder = 0;
     command.divisor = 0;
     command.destinations = 1;
@@ -202,6 +218,20 @@ round_off(hp_channel *channel, hp_slot *slot, const hp_fold *f, uint64_t at, hp_
     command.src[0] = command.dst[0] = residual;
     command.src[1] = sum;
     submit(channel, slot, &command);
+}
+
+/* A piece of a narrow sum, from dst[1] to dst[2] if there is one, and from the last of the two to dst[0]. */
+static void
+hand_on(hp_channel *channel, hp_slot *slot, const hp_fold *f, uint64_t at, uint64_t count)
+{
+    hp_spot from = f->dst[1];
+    for (int k = f->destinations == 3 ? 2 : 0; k >= 0; k -= 2) {
+        hp_task copy = {.sources = 1, .destinations = 1, .src = {from}, .dst = {f->dst[k]}, .count = count};
+        from = f->dst[k];
+        copy.src[0].at += at;
+        copy.dst[0].at += at;
+        run_task(channel, slot, &copy);
+    }
 }
 
 /*
@@ -215,7 +245,7 @@ fold(hp_channel *channel, hp_slot *slot, const hp_fold *f)
     const hoop_work *work = slot->work;
     const hp_plan *plan = &work->plan[channel->o.index];
     hoop_dtype dtype = (hoop_dtype)work->call.dtype;
-    int rounds = plan->narrow && f->destinations == 2, destinations = f->destinations - rounds;
+    int hands_on = plan->narrow && f->destinations > 1, destinations = hands_on ? 1 : f->destinations;
     int n = f->members ? f->members : channel->o.size, widens = f->ordered && hp_narrow_index(dtype) >= 0,
         weighs = !f->ordered && is_mean(work);
     for (uint64_t at = 0, count; at < f->count && !slot->failed; at += count) {
@@ -223,9 +253,9 @@ fold(hp_channel *channel, hp_slot *slot, const hp_fold *f)
         hp_operand dst[2] = {{0}}, sum, own;
         count = least(f->count - at, at_once(work));
         for (int k = 0; k < destinations; k++)
-            dst[k] = operand_at(channel, slot, f->dst[rounds + k], at, &count);
+            dst[k] = operand_at(channel, slot, f->dst[hands_on + k], at, &count);
         own = operand_at(channel, slot, f->own, at, &count);
-        sum = f->ordered ? operand_at(channel, slot, (hp_spot){HP_STAGE, f->sums}, 0, &count) : dst[0];
+        sum = f->ordered || plan->narrow ? operand_at(channel, slot, (hp_spot){HP_STAGE, f->sums}, 0, &count) : dst[0];
         sum.wire = 0;
         if (widens)
             dst[0].wire = dst[1].wire = own.wire = 1;
@@ -249,12 +279,8 @@ fold(hp_channel *channel, hp_slot *slot, const hp_fold *f)
         command.dst[0] = dst[0];
         if (f->residual.where != HP_NOWHERE && !slot->failed)
             round_off(channel, slot, f, at, command, sum);
-        if (rounds) {
-            hp_task copy = {.sources = 1, .destinations = 1, .src = {f->dst[1]}, .dst = {f->dst[0]}, .count = count};
-            copy.src[0].at += at;
-            copy.dst[0].at += at;
-            run_task(channel, slot, &copy);
-        }
+        if (hands_on && !slot->failed)
+            hand_on(channel, slot, f, at, count);
     }
 }
 

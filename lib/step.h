@@ -20,6 +20,7 @@ enum {
     HP_STEP_LEFT = 512,      /* doubling: what is received is the left operand of the reduction */
     HP_STEP_EXCHANGE = 1024, /* doubling: both ranks send and receive; one connection serves both directions */
     HP_STEP_WHOLE = 2048,    /* levels: what is sent is complete, so it is in recvbuf, too, at `in` */
+    HP_STEP_PACKED = 4096,   /* levels: what is sent and received is in the wire's type */
     HP_STEP_STAGED = 128     /* spread, doubling, halves, all-pairs, levels: bytes live in the gather buffer */
 };
 
@@ -33,17 +34,18 @@ typedef struct hp_step {
     uint8_t recv_first, send_first; /* the operation's first frame on that link: it carries the whole call */
     int from, to;                   /* distances on the ring, 1 ... n-1 */
     uint64_t recv_count, send_count;
-    uint32_t came, had;  /* a reduction: ranks whose data is in what is received, and in what is here */
-    uint32_t round;      /* halves: of this round, 1 ... L; came and had are hp_halves_ranks of each part */
-    uint64_t in, out;    /* element offsets in sendbuf and recvbuf */
-    hp_own own;          /* all-pairs, levels: the part that this rank sums */
-    uint64_t stage_send; /* halves, doubling, all-pairs: sends begin here in the stage */
-    uint64_t stage_into; /* halves: a reduction's result, or the loaded vector's beginning, goes here; all-pairs: the
+    uint32_t came, had;    /* a reduction: ranks whose data is in what is received, and in what is here */
+    uint32_t round;        /* halves: of this round, 1 ... L; came and had are hp_halves_ranks of each part */
+    uint64_t in, out;      /* element offsets in sendbuf and recvbuf */
+    hp_own own;            /* all-pairs, levels: the part that this rank sums */
+    uint64_t stage_send;   /* halves, doubling, all-pairs: sends begin here in the stage */
+    uint64_t stage_into;   /* halves: a reduction's result, or the loaded vector's beginning, goes here; all-pairs: the
                             parts to be summed begin here, by the distance of the rank that they come from; levels: by
                             rank of the host, or by host */
-    uint64_t stage_recv; /* element offset in the gather buffer of what is received; a spread's sends start at 0 */
-    int members, self;   /* levels: vectors of a sum, the own one among them, and which of them is the own one */
-    uint64_t stage_sum;  /* levels: the sum goes here */
+    uint64_t stage_recv;   /* element offset in the gather buffer of what is received; a spread's sends start at 0 */
+    int members, self;     /* levels: vectors of a sum, the own one among them, and which of them is the own one */
+    uint64_t stage_sum;    /* levels: the result goes here, as the array's type, */
+    uint64_t stage_packed; /* and what goes to other hosts here, as the wire's */
 } hp_step;
 
 #endif

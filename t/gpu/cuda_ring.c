@@ -306,13 +306,16 @@ test_narrow(party *p)
     }
 }
 
-/* Two ranks a host, the last one alone. */
+/* Two ranks a host, the last one alone. arg: the setting wire_dtype, or NULL. */
 static int
 over_levels(int rank, int size, void *arg)
 {
-    (void)arg;
     party_set_host(rank, 2);
-    return cuda_rank_be(rank, size, collectives, 0);
+    if (!arg)
+        return cuda_rank_be(rank, size, collectives, 0);
+    setenv("HOOP_WIRE_DTYPE", arg, 1);
+    setenv("HOOP_SPREAD_BYTES", "0", 1);
+    return cuda_rank_be(rank, size, narrower, 0);
 }
 
 /* With an argument: only the collectives, with that many ranks, for a sanitizer. */
@@ -331,8 +334,12 @@ main(int argc, char **argv)
     for (int size = 1; size <= 8; size *= 2)
         cuda_rank_party(&p, size, collectives, 0, "collectives on device memory have the bits of those on host memory");
     cuda_rank_party(&p, 3, collectives, 0, "... also where the ring is no power of two");
-    for (int size = 4; size <= 5; size++)
+    for (int size = 4; size <= 5; size++) {
+        char wire[2][10] = {"bfloat16", "e4m3"};
         ok(party_run(&p, size, over_levels, NULL, 60) == 0, "%d ranks: ... also over two levels", size);
+        for (int k = 0; k < 2; k++)
+            ok(party_run(&p, size, over_levels, wire[k], 60) == 0, "... as %s between hosts", wire[k]);
+    }
     setenv("HOOP_ORDER", "rank", 1);
     cuda_rank_party(&p, 3, collectives, 0, "... also in rank order");
     unsetenv("HOOP_ORDER");

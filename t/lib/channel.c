@@ -271,8 +271,8 @@ test_levels(void)
 }
 
 /* One rank's plan, to know that every shape was there. */
-static hp_algorithm
-algorithm_of(const sim_ring *o)
+static hp_plan
+plan_of(const sim_ring *o)
 {
     hp_plan_options options = {.slice_bytes = o->slice_bytes, .slices = o->slices, .channels = 1};
     int order[SIM_RANKS_MAX];
@@ -284,8 +284,43 @@ algorithm_of(const sim_ring *o)
     options.levels = HP_LEVELS_ALL;
     for (int i = 0; i < o->size; i++)
         order[i] = i;
+    options.one_bytes = o->one_bytes;
+    options.whole_bytes = o->whole_bytes;
+    options.block_bytes = o->block_bytes;
     hp_plan_make(&plan, &o->call[0], NULL, order, o->size, &options, 0, 1);
-    return plan.algorithm;
+    return plan;
+}
+
+/* ... whose sums travel narrower between hosts: in one block and in several, shared out and not. */
+static void
+test_narrow_levels(void)
+{
+    int right = 1, runs = 0, seen[2][2] = {{0}};
+    for (int k = 0; k < 600 && right; k++, runs++) {
+        int size = 3 + k % 10;
+        sim_ring o = ring_of(size, 1 + (uint32_t)tap_pick(4), 5 + (uint32_t)tap_pick(4));
+        set_levels(&o);
+        o.spread_bytes = 0;
+        o.slice_bytes = k % 3 ? 256 * (1 + (uint32_t)tap_pick(4)) : 8192;
+        o.stage_bytes = 1024 * (uint32_t)(size * (k % 3 ? 4 + (int)tap_pick(8) : 48) + 16);
+        o.block_bytes = k % 3 ? o.block_bytes : 1 << 20;
+        for (int i = 0; i < 3; i++) {
+            add(&o, call_of(HP_ALLREDUCE, size, 1 + tap_pick(k % 3 ? 3000 : 1500)));
+            o.call[i].dtype = HOOP_FLOAT32;
+            o.call[i].op = tap_pick(2) ? HOOP_SUM : HOOP_AVG;
+            o.call[i].ordered = 0;
+            o.call[i].wire = tap_pick(2) ? HOOP_WIRE_BFLOAT16 : HOOP_WIRE_E4M3;
+            o.call[i].fused = tap_pick(4) == 0;
+        }
+        hp_plan plan = plan_of(&o);
+        if (plan.algorithm == HP_ALG_LEVELS && plan.narrow)
+            seen[plan.loops > 1][plan.split]++;
+        right = ends(&o, SIM_RIGHT);
+    }
+    ok(right, "levels between whose hosts sums travel narrower (%d seeds)", runs);
+    ok(seen[0][0] > 10 && seen[0][1] > 10 && seen[1][0] > 10 && seen[1][1] > 10,
+       "... one block and several, whole and shared out: %d, %d, %d, %d", seen[0][0], seen[0][1], seen[1][0],
+       seen[1][1]);
 }
 
 /* A mean of a 16- or 8-bit float: of one to nine ranks, of 13 and of 64, in every shape that reduces. */
@@ -319,7 +354,7 @@ test_means(void)
         for (int k = 0; k < 11 * 40 && right; k++, runs++) {
             int size = k % 11 < 9 ? 1 + k % 11 : k % 11 == 9 ? 13 : k % 4 ? 16 : 64;
             sim_ring o = mean_of(types[t], size, k / 11);
-            seen[algorithm_of(&o)]++;
+            seen[plan_of(&o).algorithm]++;
             right = ends(&o, SIM_RIGHT);
         }
         ok(right, "%s: means are within their bound, and identical (%d seeds)", hp_dtype_name(types[t]), runs);
@@ -445,6 +480,7 @@ main(void)
     test_stages();
     test_fused();
     test_levels();
+    test_narrow_levels();
     test_means();
     test_alone();
     test_refused_job();

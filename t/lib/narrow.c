@@ -35,10 +35,43 @@ test_narrow(void)
     is_string("float32", narrow_in(HP_REDUCE_SCATTER, e4m3, 57345, &o), "... and a reduce_scatter");
 }
 
+/* Four ranks on two hosts. */
+static void
+test_levels(void)
+{
+    int two[] = {0, 2, 4};
+    const hp_host_map hosts = {.count = 2, .least = 2, .most = 2, .first = two};
+    static const int ranks[] = {0, 1, 2, 3};
+    hp_plan_options o = standard;
+    hp_call call = {.kind = HP_ALLREDUCE, .dtype = HOOP_FLOAT32, .root = -1, .count = 1 << 20, .wire = HOOP_WIRE_E4M3};
+    hp_plan plan;
+    o.hosts = &hosts;
+    o.levels = HP_LEVELS_LONG;
+    o.block_bytes = 128 << 10;
+    o.stage_bytes = 8 << 20;
+    hp_plan_make(&plan, &call, NULL, ranks, 4, &o, 0, 1);
+    ok(plan.algorithm == HP_ALG_LEVELS && plan.narrow && !plan.ordered, "e4m3 over two levels");
+    ok(plan.packed % 64 == 0 && plan.part % HP_SCALED_BLOCK == 0 && plan.grain == HP_SCALED_BLOCK, "in whole blocks");
+    ok(plan.packed + hp_plan_wire_bytes(&plan, plan.sums) + plan.part * 4 <= o.stage_bytes, "which fit into a stage");
+    o.stage_bytes = 8 << 10;
+    is_string("e4m3", narrow_in(HP_ALLREDUCE, HOOP_WIRE_E4M3, 57345, &o), "a small stage");
+    hp_plan_make(&plan, &call, NULL, ranks, 4, &o, 0, 1);
+    ok(plan.algorithm == HP_ALG_ALLPAIRS, "... takes all pairs");
+    o.stage_bytes = 8 << 20;
+    o.levels = HP_LEVELS_NONE;
+    hp_plan_make(&plan, &call, NULL, ranks, 4, &o, 0, 1);
+    ok(plan.algorithm == HP_ALG_ALLPAIRS && plan.narrow && plan.ordered, "... and so without levels");
+    o.levels = HP_LEVELS_LONG;
+    call.kind = HP_REDUCE_SCATTER;
+    hp_plan_make(&plan, &call, NULL, ranks, 4, &o, 0, 1);
+    ok(plan.algorithm == HP_ALG_ALLPAIRS && plan.narrow, "... and a reduce_scatter");
+}
+
 int
 main(void)
 {
     plan_lazy();
     test_narrow();
+    test_levels();
     return tap_failures() != 0;
 }

@@ -2,7 +2,7 @@
 /*
  * Sums and means of float32 that travel as bfloat16, or as e4m3 in blocks, on real rings of processes: each result is known to
  * the bit. It is compared with a loop here, which rounds each rank's elements, adds in float32 in rank order, and rounds again
- * where all ranks get the result. Ordinary numbers, huge and tiny ones, denormals, outliers, NaN and infinities; in place
+ * where all ranks get the result. Over two levels it rounds the sums of the hosts, and again if there are more than two. Ordinary numbers, huge and tiny ones, denormals, outliers, NaN and infinities; in place
  * and apart, by the setting and by an option, in a group, over one channel and two, between hosts of one and two ranks and
  * over TCP. On one host nothing is rounded in memory.
  */
@@ -21,6 +21,7 @@ typedef struct trial {
     hoop_comm *comm;
     uint64_t seed;
     int rank, size, data, noted;
+    int together; /* ranks whose sum is rounded: 1, or those of a host */
     hoop_op op;
     hoop_wire wire;
     float *send, *recv;
@@ -130,10 +131,15 @@ is_bounded(const trial *t, exact e, double got)
     return fabs(got - e.sum / by) <= (e.all * 0x1p-7 + adding) / by + (n / by + 1) * 0x1p-134;
 }
 
-/* A block of results. `shared`: all ranks get them, so that they are rounded once more. */
+/*
+ * A block of results. `shared`: all ranks get them, so that they are rounded once more, unless each of two hosts has summed
+ * both. What is not shared never goes over two levels.
+ */
 static void
 wanted(const trial *t, uint64_t first, uint64_t count, int shared, float *all, exact *exacts)
 {
+    int together = shared ? t->together : 1;
+    float host[BLOCK];
     memset(exacts, 0, count * sizeof(*exacts));
     for (int r = 0; r < t->size; r++) {
         float values[BLOCK];
@@ -145,13 +151,17 @@ wanted(const trial *t, uint64_t first, uint64_t count, int shared, float *all, e
             exacts[i].all += fabs((double)values[i]);
             exacts[i].around += most;
         }
-        round_block(t, values, count);
         for (uint64_t i = 0; i < count; i++)
-            all[i] = r ? all[i] + values[i] : values[i];
+            host[i] = r % together ? host[i] + values[i] : values[i];
+        if ((r + 1) % together && r + 1 < t->size)
+            continue;
+        round_block(t, host, count);
+        for (uint64_t i = 0; i < count; i++)
+            all[i] = r >= together ? all[i] + host[i] : host[i];
     }
     for (uint64_t i = 0; i < count && t->op == HOOP_AVG; i++)
         all[i] /= (float)t->size;
-    if (shared)
+    if (shared && (together == 1 || t->size > 2 * together))
         round_block(t, all, count);
 }
 
@@ -274,6 +284,29 @@ by_option(trial *t, uint64_t count)
     return are_right(t, t->recv, 0, count, 1);
 }
 
+/* Whether no element has lost anything: the sums of the results, and what is left of all ranks, are those of the elements. */
+static int
+nothing_is_lost(const trial *t, const double *all, const float *left, uint64_t count, int calls)
+{
+    double *rest = calloc(count, sizeof(double));
+    int good = rest != NULL;
+    for (uint64_t i = 0; i < count && good; i++)
+        rest[i] = (double)left[i];
+    good = good && hoop_allreduce(rest, rest, count, HOOP_FLOAT64, HOOP_SUM, t->comm) == HOOP_SUCCESS;
+    for (uint64_t i = 0; i < count && good; i++) {
+        double sum = 0, most = 0;
+        for (int r = 0; r < t->size; r++) {
+            sum += (double)element(t, r, i);
+            most += fabs((double)element(t, r, i));
+        }
+        good = fabs(all[i] + rest[i] - calls * sum) <= calls * t->size * (most * 0x1p-22 + 1e-37);
+        if (!good)
+            party_note("element %llu: %g and %g left are not %g", (unsigned long long)i, all[i], rest[i], calls * sum);
+    }
+    free(rest);
+    return good;
+}
+
 /*
  * With a residual a rank sends its element and what was taken away before, and the owner of a part, who rounds the sum, keeps
  * what that takes away. So after many calls the sums of the results and of what is left in all residuals are those of the
@@ -313,6 +346,8 @@ keeps_residuals(trial *t, uint64_t count, int in_place)
         t->noted = 1;
         good = 0;
     }
+    if (good && t->data == 0 && !nothing_is_lost(t, all, left, count, CALLS))
+        good = !(t->noted = 1);
     free(left), free(all);
     return good;
 }
@@ -379,7 +414,7 @@ tells(const trial *t, const char *what, int good)
 static trial
 trial_of(int rank, int size, uint64_t seed)
 {
-    trial t = {.rank = rank, .size = size, .seed = seed, .wire = HOOP_WIRE_BFLOAT16};
+    trial t = {.rank = rank, .size = size, .together = 1, .seed = seed, .wire = HOOP_WIRE_BFLOAT16};
     if (strcmp(getenv("HOOP_WIRE_DTYPE"), "e4m3") == 0)
         t.wire = HOOP_WIRE_E4M3;
     t.send = malloc((MOST + 65536) * sizeof(float)), t.recv = malloc((MOST + 65536) * sizeof(float));
@@ -426,7 +461,8 @@ in_memory(int rank, int size, void *arg)
 
 typedef struct job {
     uint64_t seed;
-    int host; /* ranks of one; 0: all are on one */
+    int host;   /* ranks of one; 0: all are on one */
+    int levels; /* over two levels */
 } job;
 
 static int
@@ -435,10 +471,12 @@ ranks_fn(int rank, int size, void *arg)
     static const uint64_t counts[] = {150001, 196608, 262147, MOST - 1};
     const job *j = arg;
     trial t = trial_of(rank, size, j->seed);
-    if (j->host) {
+    if (j->host)
         party_set_host(rank, j->host);
+    if (j->levels)
+        t.together = j->host;
+    else
         setenv("HOOP_LEVELS", "0", 1);
-    }
     int good = party_create(&t.comm) == HOOP_SUCCESS;
     for (t.data = (int)(t.seed % 2); t.data < DATA && good; t.data += 2, t.seed++) {
         uint64_t count = counts[(t.seed + (uint64_t)t.data) % 4], before = narrowed(&t);
@@ -465,18 +503,18 @@ ranks_fn(int rank, int size, void *arg)
 }
 
 static void
-test_ring(int size, int host, const char *channels)
+test_ring(int size, int host, int levels, const char *channels)
 {
     party p;
-    job j = {(tap_random() >> 8 & ~UINT64_C(1)) | (host > 0), host}; /* half of the data each */
+    job j = {(tap_random() >> 8 & ~UINT64_C(1)) | (host > 0), host, levels}; /* half of the data each */
     setenv("HOOP_SHM", host ? "1" : "0", 1);
     setenv("HOOP_CHANNELS", channels, 1);
     party_open(&p);
     int good = party_run(&p, size, ranks_fn, &j, 90) == 0;
     for (int rank = 0; rank < size && !good; rank++)
         diag("rank %d: %s", rank, p.guest[rank].note);
-    ok(good, "%s, %d ranks, %d a host, %s channel%s: every bit is known", getenv("HOOP_WIRE_DTYPE"), size,
-       host ? host : size, channels, *channels == '1' ? "" : "s");
+    ok(good, "%s, %d ranks, %d a host%s, %s channel%s: every bit is known", getenv("HOOP_WIRE_DTYPE"), size,
+       host ? host : size, levels ? ", over two levels" : "", channels, *channels == '1' ? "" : "s");
     party_close(&p);
 }
 
@@ -504,8 +542,12 @@ main(void)
     for (int i = 0; i < 8; i++) {
         int size = sizes[i / 2];
         setenv("HOOP_WIRE_DTYPE", i % 2 ? "e4m3" : "bfloat16", 1);
-        test_ring(size, size == 2 ? 1 : 2, "1");
-        test_ring(size, 0, size == 3 ? "2" : "1");
+        test_ring(size, size == 2 ? 1 : 2, size == 5, "1");
+        test_ring(size, 0, 0, size == 3 ? "2" : "1");
+        if (size == 3 || size == 8)
+            test_ring(size, size == 3 ? 2 : 3, 1, "1");
+        if (size == 8)
+            test_ring(size, 4, 1, "1");
         test_memory(size);
     }
     return tap_failures() != 0;

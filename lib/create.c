@@ -294,10 +294,9 @@ hoop_comm_shrink(hoop_comm *comm, hoop_comm **out)
     if (atomic_load(&comm->fault.on_stream) && !atomic_load(&comm->fault.seen))
         return hp_entry_refuse(
             comm, HOOP_ERR_INVALID_USAGE,
-            "hoop_comm_shrink: this communicator failed while an operation on a CUDA stream was in "
-            "progress, and no call has returned the error yet: what the stream did after it may have "
-            "used a wrong array. Wait for the stream, call hoop_comm_error, take the arrays from a "
-            "copy, and shrink then");
+            "hoop_comm_shrink: an operation on a CUDA stream has failed, and no call has returned the "
+            "error yet: wait for the stream, call hoop_comm_error, take the arrays from a copy, and "
+            "shrink then");
     if (!end_ring(comm))
         return hp_entry_refuse(comm, HOOP_ERR_BUSY,
                                "hoop_comm_shrink: another thread is stuck in this communicator, for instance in a "

@@ -203,8 +203,8 @@ shrunk_blindly(cuda_rank *r)
         hoop_result blind = hoop_comm_shrink(r->comm, &rest);
         hoop_comm_error(NULL, &error);
         hoop_comm_error(r->comm, &failed);
-        if (blind != HOOP_ERR_INVALID_USAGE || rest || !strstr(error.text, "stream") ||
-            failed.code != HOOP_ERR_ABORTED) {
+        if (blind != HOOP_ERR_INVALID_USAGE || rest || !strstr(error.text, "stream, call hoop_comm_error") ||
+            !strstr(error.text, "shrink then") || failed.code != HOOP_ERR_ABORTED) {
             party_note("shrink: %d, %s; then %d, %s", (int)blind, error.text, (int)failed.code, failed.text);
             bad = 1;
         }

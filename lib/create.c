@@ -224,19 +224,17 @@ hoop_comm_grow(hoop_comm *comm, hoop_comm **out)
     return result;
 }
 
-/* Ends the ring on every rank, if it has not ended yet. 0: another thread is stuck in it. */
+/* Ends the ring on every rank, and waits until all its operations have ended. 0: another thread is stuck in it. */
 static int
 end_ring(hoop_comm *comm)
 {
     hoop_error error;
     char me[96];
-    if (atomic_load(&comm->fault.failed))
-        return 1;
     hp_err_set(&error, HOOP_ERR_ABORTED, "%s called hoop_comm_shrink", hp_comm_name(comm, comm->rank, me));
     error.rank = error.reporter = comm->rank;
     if (comm->lost_in_split.code) /* others may not have heard of it in their call of that split */
         error = comm->lost_in_split;
-    return hp_progress_abort(comm, atomic_load(&comm->fault.known) ? &comm->fault.error : &error);
+    return hp_progress_abort(comm, &error);
 }
 
 /* All ranks of the next ring see the same two sizes, and have one setting. */
@@ -291,16 +289,16 @@ hoop_comm_shrink(hoop_comm *comm, hoop_comm **out)
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_comm_shrink cannot be called inside a group");
     if (hp_entry_may_wait(comm, "hoop_comm_shrink") != HOOP_SUCCESS)
         return HOOP_ERR_INVALID_USAGE;
+    if (!end_ring(comm))
+        return hp_entry_refuse(comm, HOOP_ERR_BUSY,
+                               "hoop_comm_shrink: another thread is stuck in this communicator, for instance in a "
+                               "call into the CUDA driver");
     if (atomic_load(&comm->fault.on_stream) && !atomic_load(&comm->fault.seen))
         return hp_entry_refuse(
             comm, HOOP_ERR_INVALID_USAGE,
             "hoop_comm_shrink: an operation on a CUDA stream has failed, and no call has returned the "
             "error yet: wait for the stream, call hoop_comm_error, take the arrays from a copy, and "
             "shrink then");
-    if (!end_ring(comm))
-        return hp_entry_refuse(comm, HOOP_ERR_BUSY,
-                               "hoop_comm_shrink: another thread is stuck in this communicator, for instance in a "
-                               "call into the CUDA driver");
     pthread_mutex_lock(&comm->driver.splitting);
     hoop_result result = shrink(comm, out);
     pthread_mutex_unlock(&comm->driver.splitting);

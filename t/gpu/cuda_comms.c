@@ -17,6 +17,8 @@ enum { COUNT = 30000 };
 
 /* When the second communicator is made, by the first one's use of the GPU; TOO_EARLY: it is also used then. */
 enum { BEFORE, LATER, MEANWHILE, TOO_EARLY };
+/* Whether the ring has failed before it is shrunk. */
+enum { FAILED, SOUND };
 
 static hoop_comm *second;
 
@@ -189,7 +191,10 @@ counted(cuda_rank *r)
     return end(bad || standing != 0);
 }
 
-/* A stream goes on behind an operation that has failed, and nothing has told its owner: the ring is not shrunk then. */
+/*
+ * A stream goes on behind an operation that has failed, and nothing has told its owner: the ring is not shrunk then. Also
+ * not if the call itself ends the operation, because the ring has not failed.
+ */
 static int
 shrunk_blindly(cuda_rank *r)
 {
@@ -199,9 +204,10 @@ shrunk_blindly(cuda_rank *r)
     if (r->rank == 0 && !bad) {
         bad = first_on_stream(r);
         party_mark();
-        bad = bad || cuda_rank_wait(r, r->stream[0]);
+        bad = bad || (r->how == FAILED && cuda_rank_wait(r, r->stream[0]));
         hoop_result blind = hoop_comm_shrink(r->comm, &rest);
         hoop_comm_error(NULL, &error);
+        bad = bad || cuda_rank_wait(r, r->stream[0]);
         hoop_comm_error(r->comm, &failed);
         if (blind != HOOP_ERR_INVALID_USAGE || rest || !strstr(error.text, "stream, call hoop_comm_error") ||
             !strstr(error.text, "shrink then") || failed.code != HOOP_ERR_ABORTED) {
@@ -210,7 +216,8 @@ shrunk_blindly(cuda_rank *r)
         }
     } else if (!bad) {
         party_await_marks(1);
-        hoop_comm_abort(r->comm, "for the test");
+        if (r->how == FAILED)
+            hoop_comm_abort(r->comm, "for the test");
     }
     bad = bad || hoop_comm_shrink(r->comm, &rest) != HOOP_SUCCESS || hoop_comm_size(rest) != r->size;
     if (bad && !rest)
@@ -235,7 +242,8 @@ main(void)
         cuda_rank_party(&p, size, crossed, TOO_EARLY, "... but not used for the first time");
     }
     cuda_rank_party(&p, 3, counted, 0, "a stream that has gone on stands no more");
-    cuda_rank_party(&p, 2, shrunk_blindly, 0, "a ring is shrunk only when a stream's failure was seen");
+    cuda_rank_party(&p, 2, shrunk_blindly, FAILED, "a ring is shrunk only when a stream's failure was seen");
+    cuda_rank_party(&p, 2, shrunk_blindly, SOUND, "... also if it is the shrink that ends the operation");
     cuda_rank_party(&p, 2, never_used, 0, "what was prepared for nothing is given back");
     cuda_rank_party(&p, 2, locked, 0, "what is prepared waits for nobody who prepares something else");
     if (!getenv("HOOP_TEST_CUDA"))

@@ -146,13 +146,13 @@ print_first(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
         snprintf(out, size, "; %s in operation %llu", waited.text, (unsigned long long)c->first.sequence);
 }
 
-/* How long the others have waited is left out where the sentence has no room for it. */
+/* What a sentence has no room for is left out, not cut. */
 static void
-add_first(const char *first, char *out, size_t size)
+add(const char *part, char *out, size_t size)
 {
     size_t n = strlen(out);
-    if (n + strlen(first) < size)
-        snprintf(out + n, size - n, "%s", first);
+    if (n + strlen(part) < size)
+        snprintf(out + n, size - n, "%s", part);
 }
 
 /* No rank is named at the end, but what the last place says itself. */
@@ -171,7 +171,7 @@ print_last(const hp_wait_chain *c, const hp_member *waits, const char *over, uin
     snprintf(out, size, "%s waits%s in %s for its own %s", hp_member_process(waits).text, over,
              print_place(&c->last, &c->blame, place),
              hp_wait_place_message(&c->last)->awaited.what == HP_WAIT_STREAM ? "stream" : "device");
-    add_first(first, out, size);
+    add(first, out, size);
 }
 
 /* Ranks have their numbers in the first ring; one that is not in it has that of the last one, as "its rank". */
@@ -192,7 +192,7 @@ print_end(const hp_whereabouts *where, const hp_wait_chain *c, uint64_t stalled,
     snprintf(out, size, "%s waits%s in %s for %s%s, which %s", hp_member_process(waits).text, over,
              print_place(&c->last, &c->blame, place), guilty < 0 ? "its " : "",
              hp_say_rank(guilty < 0 ? c->blame.rank : guilty, end->host, end->pid).text, deed(where, c, stalled, what));
-    add_first(first, out, size);
+    add(first, out, size);
 }
 
 void
@@ -415,6 +415,28 @@ hp_hold_up_add_away(const hp_roster *r, int named, char *text, size_t size)
     free(away);
 }
 
+/* Both ends of a connection may have reported it. */
+void
+hp_hold_up_add_mends(const hp_roster *r, char *text, size_t size)
+{
+    char mends[120];
+    int n = 0, one = -1, other = -1;
+    for (int i = r->ring.size - 1; i >= 0; i--) {
+        int peer = hp_link_loss_mends(&r->losses, r->witnesses, i);
+        if (peer < 0 || (peer < i && hp_link_loss_mends(&r->losses, r->witnesses, peer) == i))
+            continue;
+        one = i < peer ? i : peer;
+        other = i < peer ? peer : i;
+        n++;
+    }
+    snprintf(mends, sizeof(mends), "; the connection between rank %d and rank %d is being made again", one, other);
+    if (n > 1)
+        snprintf(mends, sizeof(mends), "; %d connections are being made again, one of them between rank %d and rank %d",
+                 n, one, other);
+    if (n)
+        add(mends, text, size);
+}
+
 /* --- the rank for which the others wait --- */
 
 static hp_blame
@@ -449,6 +471,7 @@ hp_hold_up_find(const hp_whereabouts *where, const hp_roster *r, uint64_t stalle
 {
     hp_blame blame = find(where, r, stalled, r->moved + stalled, out, size);
     hp_hold_up_add_away(r, blame.rank, out, size);
+    hp_hold_up_add_mends(r, out, size);
     return blame;
 }
 

@@ -67,6 +67,9 @@ void hp_hold_up_timeout(const hp_whereabouts *where, const hp_roster *r, uint64_
  */
 void hp_hold_up_message(const hp_whereabouts *where, const hp_roster *r, uint64_t now, hoop_error *error);
 
+/* Adds to a sentence which connections are made again: "; the connection between rank 0 and rank 2 is being made again". */
+void hp_hold_up_add_mends(const hp_roster *r, char *text, size_t size);
+
 /* Adds to a sentence which ranks are unreachable, "; rank 2 is unreachable", unless `named`, whom it is about, is one; -1: nobody. */
 void hp_hold_up_add_away(const hp_roster *r, int named, char *text, size_t size);
 

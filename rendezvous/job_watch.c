@@ -184,7 +184,7 @@ void
 hp_job_watch_stall(hp_job *job, uint64_t now)
 {
     hp_job_watch *watch = &job->watch;
-    char line[480], text[256];
+    char line[HP_NOUN + 404], text[400];
     const hp_roster *r = watch->warning.since ? job->rosters : NULL;
     while (r && (r->ring.comm != watch->ring || r->state == HP_ROSTER_FAILED)) /* which was named last */
         r = r->next;

@@ -246,6 +246,13 @@ is_repaired(const hp_link_losses *losses, int rank, const hp_witness *w, uint64_
 }
 
 int
+hp_link_loss_mends(const hp_link_losses *losses, const hp_witness *w, int rank)
+{
+    const hp_loss *loss = &losses->loss[rank];
+    return loss->peer >= 0 && loss->repaired && !w[rank].left ? loss->peer : -1;
+}
+
+int
 hp_link_loss_has_final(const hp_link_losses *losses)
 {
     for (int i = 0; losses->first >= 0 && i < losses->size; i++)

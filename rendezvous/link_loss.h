@@ -64,6 +64,9 @@ uint64_t hp_link_loss_oldest(const hp_link_losses *losses);
  */
 int hp_link_loss_is_deaf(hp_link_losses *losses, const hp_witness *witnesses, uint64_t limit, uint64_t now);
 
+/* The rank to which this one has lost a connection that is made again; -1: none, or it has left. */
+int hp_link_loss_mends(const hp_link_losses *losses, const hp_witness *witnesses, int rank);
+
 int hp_link_loss_has_final(const hp_link_losses *losses); /* whether a connection was lost that is not made again */
 int hp_link_loss_waits(const hp_link_losses *losses);     /* whether time alone may lead to a cause */
 /*

@@ -69,12 +69,10 @@ is_unreachable(const hp_table_view *v, int rank)
            !r->witnesses[rank].in_op && !r->events->reached(r->events->arg, r->peers[rank]);
 }
 
-/* The rank to which this one has lost a connection that is made again; -1: none. */
 static int
 connects_again_to(const hp_table_view *v, int rank)
 {
-    const hp_loss *loss = &v->ring->losses.loss[rank];
-    return loss->peer >= 0 && loss->repaired && !v->ring->witnesses[rank].left ? loss->peer : -1;
+    return hp_link_loss_mends(&v->ring->losses, v->ring->witnesses, rank);
 }
 
 static int

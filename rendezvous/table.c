@@ -294,6 +294,8 @@ summary(const hp_whereabouts *where, const view *v, char *out, size_t size)
         snprintf(out, size, "it makes progress");
     else if (!hp_wait_chain_message(where, r, v->now, out, size))
         snprintf(out, size, "no operation lasts");
+    if (stands_still(r, v->now))
+        hp_hold_up_add_mends(r, out, size);
     return out;
 }
 

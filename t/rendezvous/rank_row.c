@@ -60,10 +60,14 @@ test_message_alone(void)
     sim_close(&s);
 }
 
+/* Both ends tell of one connection, and one of another. The sentences have it once nothing moves. */
 static void
 test_connects_again(void)
 {
+    static const char one[] = "; the connection between rank 0 and rank 2 is being made again";
+    static const char two[] = "; 2 connections are being made again, one of them between rank 0 and rank 2";
     uint8_t found[HP_FOUND_BYTES];
+    char text[256];
     sim s;
     sim_open(&s);
     sim_world(&s, 3, 2);
@@ -73,10 +77,28 @@ test_connects_again(void)
     print(&s, 100);
     ok(strstr(lines[2], "  rank 2 is being connected again"), "a connection that is made again: %s", lines[2]);
     ok(strstr(lines[3], "  data from rank 0"), "the others wait as before: %s", lines[3]);
-    hp_put32(found, 2);
-    ok(sim_say(&s, 0, HP_FOUND, found, sizeof(found)) == 0, "it is there");
+    ok(!strstr(lines[0], one), "it may be there at once: %s", lines[0]);
+    for (int k = 0; k < 6; k++) {
+        sim_pass(&s, 250);
+        for (int g = 0; g < 3; g++)
+            sim_report(&s, g, 17, 1, (g + 2) % 3);
+    }
+    sim_repairs(&s, 2, 0, ECONNRESET, 17);
     print(&s, 100);
-    ok(strstr(lines[2], "  data from rank 2"), "and the rank waits for data: %s", lines[2]);
+    ok(strstr(lines[0], one), "a second later the sentence has it, too: %s", lines[0]);
+    ok(strstr(sim_late(&s, s.job->rosters, s.now - s.job->rosters->moved, text, sizeof(text)), one),
+       "and the warning: %s", text);
+    sim_repairs(&s, 1, 2, ECONNRESET, 17);
+    print(&s, 100);
+    ok(strstr(lines[0], two), "a second one: %s", lines[0]);
+    hp_put32(found, 2);
+    ok(sim_say(&s, 1, HP_FOUND, found, sizeof(found)) == 0 && sim_say(&s, 0, HP_FOUND, found, sizeof(found)) == 0,
+       "they are there");
+    hp_put32(found, 0);
+    ok(sim_say(&s, 2, HP_FOUND, found, sizeof(found)) == 0, "for both ends");
+    print(&s, 100);
+    ok(strstr(lines[2], "  data from rank 2") && !strstr(lines[0], "made again"), "and the rank waits for data: %s",
+       lines[2]);
     sim_close(&s);
 }
 

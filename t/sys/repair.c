@@ -407,6 +407,58 @@ test_split(void)
     expect("a connection that breaks while a rank is in a split");
 }
 
+/* --- what is seen of it --- */
+
+enum { ROW = 1, SENTENCE = 2 };
+
+/* Which of the two hoop-top has now. */
+static int
+look_at_top(void)
+{
+    char command[PARTY_NOTE + 512], line[1024];
+    int seen = 0;
+    snprintf(command, sizeof(command), "'%s/bin/hoop-top' --once --secret-file '%s' %s 2>&1",
+             getenv("abs_top_builddir"), p.secret_file, p.address);
+    FILE *f = popen(command, "r");
+    while (f && fgets(line, sizeof(line), f)) {
+        seen |= strstr(line, " is being connected again") ? ROW : 0;
+        seen |= strstr(line, "being made again") && strstr(line, "between rank ") ? SENTENCE : 0;
+    }
+    if (f)
+        pclose(f);
+    return seen;
+}
+
+/* All connections break, and nothing comes through on new ones. */
+static void
+test_shown(void)
+{
+    plot s = {.small = SMALL, .large = SMALL, .again = 1};
+    int seen = 0;
+    proxy_reset(x);
+    setenv("HOOP_JOB", "shown", 1); /* hoop-top asks for it */
+    party_start(&p, 3, work, &s, 300);
+    party_await(&p);
+    int before = look_at_top();
+    for (int i = 0; i < 3; i++)
+        atomic_store(&x->door[i].stalled, 1);
+    atomic_store(&x->drop, 1);
+    for (tap_wait w = {0}; seen != (ROW | SENTENCE) && tap_waits(&w); seen |= look_at_top())
+        usleep(100000);
+    for (int i = 0; i < 3; i++)
+        atomic_store(&x->door[i].stalled, 0);
+    int since = atomic_load(rounds);
+    for (tap_wait w = {0}; (atomic_load(rounds) == since || look_at_top()) && tap_waits(&w);)
+        usleep(100000);
+    ok(before == 0 && seen == (ROW | SENTENCE),
+       "hoop-top shows which connection is made again, in a row and in a sentence");
+    is_int(0, look_at_top(), "... and nothing of it when it is there");
+    party_mark();
+    party_wait(&p);
+    unsetenv("HOOP_JOB");
+    expect("... and all end well");
+}
+
 /* A rank that has ended is named as if nothing were repaired. */
 static void
 test_death(int unserved)
@@ -448,6 +500,7 @@ main(void)
     test_large(3, "2");
     test_unserved();
     test_split();
+    test_shown();
     test_flapping();
     proxy_close(x);
     setenv("HOOP_SHM", "0", 1);

@@ -221,7 +221,8 @@ static void
 serve(int tell, party *p, const char *at, int comes_back)
 {
     hp_loop *loop = hp_loop_new();
-    hp_server_options options = {.mode = HP_MODE_AUTH, .log = write_line, .arg = p->log, .comes_back = comes_back};
+    hp_server_options options = {
+        .mode = HP_MODE_AUTH, .asked = 1, .log = write_line, .arg = p->log, .comes_back = comes_back};
     hoop_error error;
     char text[HP_ADDR_TEXT] = "";
     hp_secret secret;

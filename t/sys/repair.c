@@ -41,15 +41,23 @@ value(int rank, size_t i, int round)
     return (float)(rank + 1) * (float)(1 + (i + (size_t)round) % 11);
 }
 
+/* At this byte of so many connections through that door, one after the other. */
+static void
+cut_at(proxy_door *d, int back, uint64_t at, proxy_act how, int times)
+{
+    atomic_store(&d->act, PROXY_PASS);
+    atomic_store(&d->back, back);
+    atomic_store(&d->at, at);
+    atomic_store(&d->times, times);
+    atomic_store(&d->done, 0);
+    atomic_store(&d->act, how);
+}
+
 /* `at` bytes from now on, on the connection that moved last through that door. */
 static void
 ask_for_cut_at(proxy_door *d, int back, uint64_t at, proxy_act how)
 {
-    atomic_store(&d->act, PROXY_PASS);
-    atomic_store(&d->back, back);
-    atomic_store(&d->at, atomic_load(&d->passed[back]) + at);
-    atomic_store(&d->done, 0);
-    atomic_store(&d->act, how);
+    cut_at(d, back, atomic_load(&d->passed[back]) + at, how, 1);
 }
 
 /* Few bytes go back. */
@@ -64,6 +72,22 @@ ask_for_cut(int size, int cut, int span)
                                              : (uint64_t)cut;
     if (atomic_load(&d->act) == PROXY_PASS || atomic_load(&d->done))
         ask_for_cut_at(d, back, at, cut % 3 ? PROXY_RESET : PROXY_CUT);
+}
+
+/* All connections break, 1: by a reset, 2: by an end of file. */
+static void
+drop_all(int how)
+{
+    atomic_store(&x->drop, how);
+    for (tap_wait w = {0}; atomic_load(&x->drop) && tap_waits(&w);)
+        usleep(500);
+}
+
+static void
+hold_doors(int size, int hold)
+{
+    for (int i = 0; i < size; i++)
+        atomic_store(&x->door[i].stalled, hold);
 }
 
 /* Each rank sends to the next one and receives from the one before, short and long messages, two of each. */
@@ -121,7 +145,7 @@ work(int rank, int size, void *arg)
     if (!s->direct)
         proxy_stand_before(x, rank);
     hoop_result result = party_create(&comm);
-    srand(7);
+    srand((unsigned)tap_seed());
     for (; result == HOOP_SUCCESS && !last && wrong >= 0; round++) {
         int is_small = round < FIRST_BYTES || s->large == s->small;
         if (rank == 0 && round < s->cuts)
@@ -202,6 +226,15 @@ leave_again_and_again(int rank, int size, void *arg)
     hoop_config_free(config);
     party_note("%d worlds, %d wrong: %s", round, wrong, e.text);
     return wrong != 0;
+}
+
+/* The ring is whole, and in operations. */
+static void
+await_round(void)
+{
+    int before = atomic_load(rounds);
+    for (tap_wait w = {0}; atomic_load(rounds) == before && tap_waits(&w);)
+        usleep(500);
 }
 
 static void
@@ -288,9 +321,7 @@ test_unserved(void)
     unsetenv("HOOP_PEER_TIMEOUT_MS");
     party_await_marks(3);
     kill(p.server, SIGSTOP);
-    atomic_store(&x->drop, 1);
-    for (tap_wait w = {0}; atomic_load(&x->drop) && tap_waits(&w);)
-        usleep(500);
+    drop_all(1);
     party_mark();
     party_await_marks(7); /* a rank that leaves waits for the server's word */
     kill(p.server, SIGCONT);
@@ -325,9 +356,7 @@ test_all_at_once(int size)
         int before = atomic_load(rounds);
         for (tap_wait w = {0}; i % 2 && atomic_load(rounds) == before && tap_waits(&w);)
             usleep(500);
-        atomic_store(&x->drop, 1 + i / 2 % 2);
-        for (tap_wait w = {0}; atomic_load(&x->drop) && tap_waits(&w);)
-            usleep(500);
+        drop_all(1 + i / 2 % 2);
         usleep((useconds_t)(rand() % 60000));
     }
     party_mark();
@@ -336,6 +365,44 @@ test_all_at_once(int size)
     snprintf(text, sizeof(text), "%d ranks: all connections break at once, %d times", size, drops);
     expect(text);
     ok(repairs(size) > drops, "there were %d repairs at both ends of connections", repairs(size));
+}
+
+enum { HANDSHAKE = 500 }; /* bytes there, and some of what follows */
+
+/*
+ * All connections break, and so does the first new one through each door, and every second time the one after that: at each
+ * byte of the handshake and of what is sent again.
+ */
+static void
+test_cut_again(int size)
+{
+    plot s = {.small = SMALL, .large = LARGE / 8, .again = 1};
+    int turns = party_rounds(HANDSHAKE), again = 0;
+    proxy_reset(x);
+    party_start(&p, size, work, &s, 300);
+    party_await(&p);
+    for (int i = 0; i < turns; i++) {
+        uint64_t at = turns == HANDSHAKE ? (uint64_t)i : tap_pick(HANDSHAKE);
+        int times = 1 + i / 2 % 2;
+        await_round();
+        hold_doors(size, 1);
+        drop_all(1 + i % 2);
+        for (int door = 0; door < size; door++)
+            cut_at(&x->door[door], (door + i) % 2, at, i % 3 ? PROXY_RESET : PROXY_CUT, times);
+        hold_doors(size, 0);
+        await_round();
+        for (int door = 0; door < size; door++) {
+            atomic_store(&x->door[door].act, PROXY_PASS);
+            again += times - atomic_load(&x->door[door].times);
+        }
+    }
+    party_mark();
+    party_wait(&p);
+    char text[160];
+    snprintf(text, sizeof(text), "%d ranks: all connections break, and new ones in their handshake, %d times", size,
+             turns);
+    expect(text);
+    ok(again > turns, "%d of the new ones did", again);
 }
 
 /* No connection lives long enough to bring anything: the time limit of the operation ends that. */
@@ -399,9 +466,7 @@ test_split(void)
     party_start(&p, 2, is_split, NULL, 120);
     ok(party_await_marks(1), "a rank goes on when it has sent");
     party_nap(0.2); /* into the split; sooner, the rank would need no background thread */
-    atomic_store(&x->drop, 1);
-    for (tap_wait w = {0}; atomic_load(&x->drop) && tap_waits(&w);)
-        usleep(500);
+    drop_all(1);
     atomic_store(&x->door[1].stalled, 0);
     party_wait(&p);
     expect("a connection that breaks while a rank is in a split");
@@ -440,15 +505,13 @@ test_shown(void)
     party_start(&p, 3, work, &s, 300);
     party_await(&p);
     int before = look_at_top();
-    for (int i = 0; i < 3; i++)
-        atomic_store(&x->door[i].stalled, 1);
-    atomic_store(&x->drop, 1);
+    hold_doors(3, 1);
+    drop_all(1);
     for (tap_wait w = {0}; seen != (ROW | SENTENCE) && tap_waits(&w); seen |= look_at_top())
         usleep(100000);
-    for (int i = 0; i < 3; i++)
-        atomic_store(&x->door[i].stalled, 0);
-    int since = atomic_load(rounds);
-    for (tap_wait w = {0}; (atomic_load(rounds) == since || look_at_top()) && tap_waits(&w);)
+    hold_doors(3, 0);
+    await_round();
+    for (tap_wait w = {0}; look_at_top() && tap_waits(&w);)
         usleep(100000);
     ok(before == 0 && seen == (ROW | SENTENCE),
        "hoop-top shows which connection is made again, in a row and in a sentence");
@@ -484,6 +547,7 @@ main(void)
 {
     plan_lazy();
     tap_limit(600);
+    tap_seed(); /* all ranks have this one */
     setenv("HOOP_LINK_REPAIR", "all", 1);
     party_open(&p);
     rounds = mmap(NULL, sizeof(*rounds), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -495,6 +559,8 @@ main(void)
     test_every_byte(4, "1", "payload");
     test_all_at_once(4);
     test_all_at_once(7);
+    test_cut_again(3);
+    test_cut_again(4);
     test_leaving(3);
     test_large(2, "3");
     test_large(3, "2");

@@ -261,7 +261,7 @@ act(int i, int back)
         return 0; /* may_read gives nothing more as long as it is marked */
     }
     atomic_store(&d->done_at, now_ns());
-    atomic_store(&d->done, 1);
+    atomic_store(&d->done, atomic_fetch_sub(&d->times, 1) <= 1);
     drop(i, what == PROXY_RESET);
     return 1;
 }
@@ -389,6 +389,7 @@ proxy_reset(proxy *x)
     for (int d = 0; d < PROXY_DOORS; d++) {
         proxy_door *door = &x->door[d];
         atomic_store(&door->turned_away, 0);
+        atomic_store(&door->times, 0);
         atomic_store(&door->done, 0);
         atomic_store(&door->done_at, 0);
         atomic_store(&door->passed[0], 0);

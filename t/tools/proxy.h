@@ -36,6 +36,7 @@ typedef struct proxy_door {
     /* What happens once, to the first connection on which byte `at` of a direction is next. */
     atomic_int act, back, bit; /* back 0: towards the target, 1: from it */
     atomic_ullong at;
+    atomic_int times; /* to so many connections, one after the other; 0: to one. A reset or a cut counts it down */
     atomic_int done;
     atomic_ullong done_at;   /* nanoseconds on the monotonic clock */
     atomic_ullong opens_at;  /* by the same clock; connections that come earlier are for ever what `shut` says */

@@ -72,7 +72,7 @@ hoop_work_test(hoop_work *work, int *done)
     if (!is_done(work))
         hp_progress_poke(work->comm);
     *done = is_done(work);
-    return *done ? work->result : HOOP_SUCCESS;
+    return *done && work->result != HOOP_SUCCESS ? hp_entry_check(work->comm) : HOOP_SUCCESS;
 }
 
 hoop_result

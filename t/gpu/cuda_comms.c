@@ -226,6 +226,32 @@ shrunk_blindly(cuda_rank *r)
     return bad;
 }
 
+/* A test of another operation has told of the failure. */
+static int
+shrunk_knowingly(cuda_rank *r)
+{
+    hoop_comm *rest = NULL;
+    hoop_work *work = NULL;
+    hoop_result result = HOOP_SUCCESS;
+    int32_t value = 1;
+    int bad = begin(r), done = 0;
+    if (r->rank == 0 && !bad) {
+        bad = first_on_stream(r) ||
+              hoop_iallreduce(&value, &value, 1, HOOP_INT32, HOOP_SUM, r->comm, &work) != HOOP_SUCCESS;
+        party_mark();
+        for (tap_wait w = {0}; !bad && !done && tap_waits(&w);)
+            result = hoop_work_test(work, &done);
+        bad = bad || result != HOOP_ERR_ABORTED || cuda_rank_wait(r, r->stream[0]);
+    } else if (!bad) {
+        party_await_marks(1);
+        hoop_comm_abort(r->comm, "for the test");
+    }
+    if (hoop_comm_shrink(r->comm, &rest) != HOOP_SUCCESS)
+        bad = cuda_rank_complain("shrink");
+    hoop_comm_destroy(rest);
+    return bad;
+}
+
 int
 main(void)
 {
@@ -244,6 +270,7 @@ main(void)
     cuda_rank_party(&p, 3, counted, 0, "a stream that has gone on stands no more");
     cuda_rank_party(&p, 2, shrunk_blindly, FAILED, "a ring is shrunk only when a stream's failure was seen");
     cuda_rank_party(&p, 2, shrunk_blindly, SOUND, "... also if it is the shrink that ends the operation");
+    cuda_rank_party(&p, 2, shrunk_knowingly, 0, "... and hoop_work_test shows it, too");
     cuda_rank_party(&p, 2, never_used, 0, "what was prepared for nothing is given back");
     cuda_rank_party(&p, 2, locked, 0, "what is prepared waits for nobody who prepares something else");
     if (!getenv("HOOP_TEST_CUDA"))

@@ -63,23 +63,23 @@ is_awaited(const hoop_comm *comm, const hp_link *link)
     return link->owner ? comm->messages.peer[link->peer]->unfinished > 0 : link->done < link->posted;
 }
 
-/* The awaited link that has been silent longest, open or still dialled. */
+/* The open or dialled link that has been silent longest, of the awaited ones, or of those that can be made again. */
 static hp_link *
-most_silent(hoop_comm *comm, uint64_t now, uint64_t *longest)
+most_silent(hoop_comm *comm, int awaited, uint64_t now, uint64_t *longest)
 {
     hp_link_walk at = hp_comm_links(comm);
     hp_link *most = NULL;
     *longest = 0;
     for (const hp_dialing *d = comm->dialing; d; d = d->next) {
         uint64_t since = hp_race_silent_since(d->race);
-        if (since && now - since > *longest && is_awaited(comm, d->link)) {
+        if (since && now - since > *longest && (awaited ? is_awaited(comm, d->link) : d->link->repaired)) {
             *longest = now - since;
             most = d->link;
         }
     }
     for (hp_link *link; (link = hp_link_next(&at));) {
         uint64_t silence = hp_link_silence(link, now);
-        if (silence > *longest && is_awaited(comm, link)) {
+        if (silence > *longest && (awaited ? is_awaited(comm, link) : link->repaired)) {
             *longest = silence;
             most = link;
         }
@@ -121,7 +121,7 @@ ask(hoop_comm *comm, hp_link *link, uint64_t silence, uint64_t now)
     if (state == HP_PROBE_ALIVE && hp_link_cut_once(link))
         hp_log(HP_LOG_INFO, "a connection to %s has been silent for %.1f s, though its host answers: it is made again",
                hp_comm_name(comm, link->peer, peer), (double)silence / 1e9);
-    if (last && state != HP_PROBE_ALIVE && state != HP_PROBE_NONE)
+    if (last && is_awaited(comm, link) && state != HP_PROBE_ALIVE && state != HP_PROBE_NONE)
         hp_link_cut(link);
 }
 
@@ -133,9 +133,13 @@ hp_cut_off_check(hoop_comm *comm, uint64_t now)
     if (!comm->ring || now - c->looked < LOOK_MS * HP_MS)
         return;
     c->looked = now;
-    hp_link *link = most_silent(comm, now, &longest);
+    hp_link *link = most_silent(comm, 1, now, &longest);
     check_large_packets(comm, longest >= LOOK_MS * HP_MS ? link : NULL, now);
     int lasts = link && longest >= patience(comm, link);
+    if (!lasts) { /* a peer may wait for what was sent on one, and have given it up already */
+        link = most_silent(comm, 0, now, &longest);
+        lasts = link && longest >= patience(comm, link);
+    }
     if (c->asked && (!lasts || link->peer != c->peer)) { /* the answer would be about another link, or another outage */
         hp_probe_stop(&c->probe);
         c->asked = 0;

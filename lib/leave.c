@@ -172,6 +172,7 @@ part(hoop_comm *comm)
         if (comm->client && hp_membership_is_away(hp_client_membership(comm->client)))
             hp_client_return(comm->client, hp_inbox_started(comm), atomic_load(&comm->completed));
         hp_links_receive(comm);
+        hp_cut_off_check(comm, loop_now);
         hp_links_repair(comm, loop_now);
         hp_links_give_up_closed(comm, loop_now, GONE_MS * HP_MS);
         ask_port(comm, open, loop_now);

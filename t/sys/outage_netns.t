@@ -144,6 +144,27 @@ forgotten()
     like 'the connection to rank [12] .*broke, and is there again' "$(cat op.1 op.2)" "$what: they are made again"
 }
 
+# A rank may have sent on a connection what another one waits for, and who has given that up cannot tell it.
+gone() { ! [ -d "/proc/$1" ] || grep -qs '^State:.Z' "/proc/$1/status"; }
+forgotten_while_out()
+{
+    what='connections are forgotten while the cable is pulled'
+    begin 20000
+    export HOOP_DEBUG=info
+    job op op 28
+    op_2=$started
+    job message message 28 1
+    netns_pull 3
+    sleep 8
+    netns_forget 2 3
+    netns_plug 3
+    all_well op message
+    like 'the connection to rank [12] .*broke, and is there again' "$(cat op.1 op.2)" "$what: they are made again"
+    took=$(last message.1 | cut -d' ' -f3)
+    ok "$what: before TCP gives up what was sent ($took s)" test "${took%.*}" -le $((50 + room))
+    ok "$what: and one that breaks while a rank leaves" await gone $op_2
+}
+
 # Rank 0 is done as soon as its last words to rank 2 are written, and TCP sends those again only seconds after the cable is
 # back.
 leaves_in_outage()
@@ -258,6 +279,7 @@ scene plugged plugged
 scene short_outages outages 0.1 1 5
 [ "${HOOP_TEST_FULL:-0}" != 1 ] || scene long_outages outages 20 60
 scene forgotten forgotten
+scene forgotten_while_out forgotten_while_out
 scene leaves_in_outage leaves_in_outage
 scene rank_stopped rank_stopped
 scene server_stopped server_stopped

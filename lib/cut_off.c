@@ -63,28 +63,43 @@ is_awaited(const hoop_comm *comm, const hp_link *link)
     return link->owner ? comm->messages.peer[link->peer]->unfinished > 0 : link->done < link->posted;
 }
 
-/* The open or dialled link that has been silent longest, of the awaited ones, or of those that can be made again. */
+/* The awaited link that has been silent longest, open or still dialled. */
 static hp_link *
-most_silent(hoop_comm *comm, int awaited, uint64_t now, uint64_t *longest)
+most_silent(hoop_comm *comm, uint64_t now, uint64_t *longest)
 {
     hp_link_walk at = hp_comm_links(comm);
     hp_link *most = NULL;
     *longest = 0;
     for (const hp_dialing *d = comm->dialing; d; d = d->next) {
         uint64_t since = hp_race_silent_since(d->race);
-        if (since && now - since > *longest && (awaited ? is_awaited(comm, d->link) : d->link->repaired)) {
+        if (since && now - since > *longest && is_awaited(comm, d->link)) {
             *longest = now - since;
             most = d->link;
         }
     }
     for (hp_link *link; (link = hp_link_next(&at));) {
         uint64_t silence = hp_link_silence(link, now);
-        if (silence > *longest && (awaited ? is_awaited(comm, link) : link->repaired)) {
+        if (silence > *longest && is_awaited(comm, link)) {
             *longest = silence;
             most = link;
         }
     }
     return most;
+}
+
+/*
+ * A link that nobody here waits for, and that has been silent for longer than any outage explains that may pass: the peer may
+ * wait for what was sent on it, and have given it up already. NULL: there is none.
+ */
+static hp_link *
+forgotten(hoop_comm *comm, uint64_t now, uint64_t *silence)
+{
+    uint64_t limit = comm->sock.peer_timeout, most = limit + (uint64_t)hp_tcp_silence_rto_max(limit) * HP_MS;
+    hp_link_walk at = hp_comm_links(comm);
+    for (hp_link *link; (link = hp_link_next(&at));)
+        if (link->repaired && (*silence = hp_link_silence(link, now)) >= most)
+            return link;
+    return NULL;
 }
 
 /* From when on the host of a silent link is asked. */
@@ -133,12 +148,12 @@ hp_cut_off_check(hoop_comm *comm, uint64_t now)
     if (!comm->ring || now - c->looked < LOOK_MS * HP_MS)
         return;
     c->looked = now;
-    hp_link *link = most_silent(comm, 1, now, &longest);
+    hp_link *link = most_silent(comm, now, &longest);
     check_large_packets(comm, longest >= LOOK_MS * HP_MS ? link : NULL, now);
     int lasts = link && longest >= patience(comm, link);
-    if (!lasts) { /* a peer may wait for what was sent on one, and have given it up already */
-        link = most_silent(comm, 0, now, &longest);
-        lasts = link && longest >= patience(comm, link);
+    if (!lasts) {
+        link = forgotten(comm, now, &longest);
+        lasts = link != NULL;
     }
     if (c->asked && (!lasts || link->peer != c->peer)) { /* the answer would be about another link, or another outage */
         hp_probe_stop(&c->probe);

@@ -2,8 +2,9 @@
 /*
  * cut_off: whether the hosts that this rank waits for still acknowledge what is sent to them (net/tcp.h). TCP itself ends
  * only connections that carry nothing. A rank leaves the verdict to the server for some seconds, then asks once whether the
- * host answers, and then takes the link for lost. One that is repaired is made again long before, if the host answers,
- * whoever waits for it. It also warns of a path that drops large packets alone. Baton holder only.
+ * host answers, and then takes the link for lost. One that is repaired is made again long before, if the host answers;
+ * one that only the peer may wait for, once no outage that may pass explains the silence. It also warns of a path that drops
+ * large packets alone. Baton holder only.
  */
 #ifndef HP_CUT_OFF_H
 #define HP_CUT_OFF_H

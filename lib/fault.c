@@ -102,7 +102,7 @@ release_streams(hoop_comm *comm, hoop_work *first, uint64_t deadline)
 {
     for (hoop_work *work = first; work; work = work->next) {
         await_commands(comm, work, deadline);
-        hp_ops_release_stream(comm, work);
+        hp_ops_release_stream(comm, work, 1);
     }
 }
 

@@ -375,11 +375,11 @@ hp_callback_run(hoop_comm *comm)
 /* --- in progress --- */
 
 void
-hp_ops_release_stream(hoop_comm *comm, hoop_work *work)
+hp_ops_release_stream(hoop_comm *comm, hoop_work *work, int failed)
 {
     if (!work->gate)
         return;
-    if (atomic_load(&comm->fault.known))
+    if (failed)
         atomic_store(&comm->fault.on_stream, 1);
     /* Counted before the gate opens: the stream's owner may next use the GPU for the first time with another
      * communicator, which is refused while any stream is blocked. */
@@ -396,7 +396,7 @@ hp_ops_complete(hoop_comm *comm, hoop_work *work, hoop_result result)
     if (work->mark)
         comm->device[work->device]->ops->unmark(work->mark);
     work->mark = NULL;
-    hp_ops_release_stream(comm, work);
+    hp_ops_release_stream(comm, work, result != HOOP_SUCCESS);
     hp_work_pool_give_array(comm, work);
     int before = atomic_fetch_or(&work->state, HP_WORK_ENDED);
     if (before & HP_WORK_CALLS)

@@ -70,8 +70,8 @@ void hp_ops_complete(hoop_comm *comm, hoop_work *work, hoop_result result);
 /* Completes all operations with the kept error. */
 void hp_ops_fail(hoop_comm *comm);
 
-/* Releases the caller's stream that waits for the work, if there is one. */
-void hp_ops_release_stream(hoop_comm *comm, hoop_work *work);
+/* Releases the caller's stream that waits for the work, if there is one. failed: it goes on with a wrong array. */
+void hp_ops_release_stream(hoop_comm *comm, hoop_work *work, int failed);
 
 /* --- functions of works that have ended --- */
 

@@ -66,7 +66,7 @@ typedef struct hp_plan {
     uint64_t part;  /* halves: elements of one of the n parts, the last ones may be short or empty; all-pairs, levels:
                         room of a part in the stage, of HP_SCALED whole blocks */
     uint64_t
-        sums; /* in rank order, and of what is narrow: where sums lie in the stage until they are whole, in the type
+        sums; /* where sums in rank order, and of what is narrow, lie until they are whole: in the stage, in the type
                         they are made in */
     uint32_t window; /* steps in progress at once; 0: as many as the channel has slots */
     int exchanges;   /* doubling, levels: partners share a connection; no rank of a doubling announces itself */

@@ -290,7 +290,7 @@ check_cut_off(void)
     is_string("", text, "without a word");
 }
 
-#define TEN_DEATHS "vwvwvwvwvwvwvwvwvwvw"
+#define TEN_DEATHS "vwvwvwvwvwvwvwvwvwv"
 
 static void
 check_server(void)
@@ -299,7 +299,8 @@ check_server(void)
     is_int(2, servers, "with another one");
     is_string("hooprun: the process of the rendezvous server was killed by signal 9 (Killed); it is started again\n",
               text, "a line says so");
-    is_int(0, play("gs" TEN_DEATHS TEN_DEATHS TEN_DEATHS "01d", (hp_options){0}), "one that dies again and again");
+    is_int(0, play("gs" TEN_DEATHS "w" TEN_DEATHS "w" TEN_DEATHS "01d", (hp_options){0}),
+           "one that dies again and again");
     is_int(30, servers, "is started no more");
     ok(says("started again\nhooprun: the process of the rendezvous server was killed by signal 9 (Killed), 30 times in "
             "a "

@@ -52,7 +52,8 @@ ten_deaths()
     done
     ends 0 'a job whose server is killed ten times'
     is 4 "$(grep -c '^60$' out)" 'every split was done'
-    is 10 "$(grep -c 'server was killed by signal 9 (Killed); it is started again' err)" 'ten lines say so'
+    lines=$(grep -c 'server was killed by signal 9 (Killed); it is started again' err)
+    ok "lines say so, unless two die at their start in a row ($lines)" [ "$lines" -ge 5 ]
 }
 
 stops()
@@ -63,7 +64,7 @@ stops()
     sleep 2
     kill -CONT "$server"
     ends 0 'a job whose server was stopped'
-    is '' "$(cat err)" 'nothing is said of that'
+    nok 'it is not taken for dead' grep 'the process of the rendezvous server' err
 }
 
 interrupted()

@@ -18,8 +18,11 @@
 #include <unistd.h>
 
 enum {
-    GRACE = 1,  /* seconds in which every call ends, when a rank has died (hoop_faults(7)) */
-    HIDDEN = 5, /* and more for a rank behind a proxy, which may come back for so long */
+    GRACE = 1, /* seconds in which every call ends, when a rank has died (hoop_faults(7)) */
+    AWAY =
+        10, /* peer_timeout_ms, in seconds, where ranks are behind a proxy: so long one may come back that has died, if
+                   no connection to it was in use */
+    BACK = 5, /* a server that was started again waits so long for ranks that it misses */
     OWN = 12,
     EACH = 5,         /* descriptors of a communicator; and for each rank and stripe */
     GROWTH = 16 << 10 /* KiB that a process may have more than after its first phase */
@@ -132,9 +135,8 @@ last_loss(void)
 static double
 patience(const life *l)
 {
-    int slow = l->script->scene == CHAOS_FROZEN                          ? 40
-               : l->script->proxied || l->script->scene == CHAOS_RETURNS ? HIDDEN
-                                                                         : 0;
+    int slow = l->script->scene == CHAOS_FROZEN ? 40 : l->script->scene == CHAOS_RETURNS ? BACK : 0;
+    slow = l->script->proxied ? AWAY + 2 : slow;
     return GRACE + slow + chaos_stopped(l->script, l->phase) + tap_room();
 }
 
@@ -529,6 +531,7 @@ set_up(life *l)
     l->phase = first_phase(s);
     if (s->proxied) {
         setenv("HOOP_LINK_REPAIR", "all", 1);
+        setenv("HOOP_PEER_TIMEOUT_MS", "10000", 1);
         proxy_stand_before(l->run->proxy, s->slot[chaos_guest]);
     }
     if (s->host)

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { COUNT = 100000, PAUSE_US = 20000 };
+enum { COUNT = 100000, PAUSE_US = 100000 };
 
 static double
 now(void)

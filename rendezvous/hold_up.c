@@ -57,6 +57,23 @@ hp_wait_chain_guilty(const hp_wait_chain *c)
 
 /* --- sentences --- */
 
+/* How many connections are made again, and one of them. Both ends may have reported it. */
+static int
+count_mends(const hp_roster *r, int *one, int *other)
+{
+    int n = 0;
+    *one = *other = -1;
+    for (int i = r->ring.size - 1; i >= 0; i--) {
+        int peer = hp_link_loss_mends(&r->losses, r->witnesses, i);
+        if (peer < 0 || (peer < i && hp_link_loss_mends(&r->losses, r->witnesses, peer) == i))
+            continue;
+        *one = i < peer ? i : peer;
+        *other = i < peer ? peer : i;
+        n++;
+    }
+    return n;
+}
+
 /* "operation 7 (barrier) of the whole job", "hoop_comm_split 2 of "tp"", "recv of 5 x int8 (tag 3) of the whole job" */
 static const char *
 print_place(const hp_wait_place *p, const hp_blame *blame, char out[PLACE_TEXT])
@@ -72,19 +89,20 @@ print_place(const hp_wait_place *p, const hp_blame *blame, char out[PLACE_TEXT])
     return out;
 }
 
-/* Ranks are named by their numbers in the oldest place's ring. */
+/* Ranks are named by their numbers in the oldest place's ring. The order of calls is not to blame for a connection. */
 static void
 print_circle(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
 {
     char mine[PLACE_TEXT], theirs[PLACE_TEXT], more[48] = "";
+    int one, other, mends = count_mends(c->last.ring, &one, &other);
     hp_blame next = hp_wait_place_blame(&c->second);
     const hp_member *members = c->last.ring->ring.members;
     if (c->circle > 2)
         snprintf(more, sizeof(more), ", in a circle of %d calls", c->circle);
-    snprintf(out, size, "%s waits in %s, and %s in %s%s: call them in the same order; waited %.1f s",
+    snprintf(out, size, "%s waits in %s, and %s in %s%s%s; waited %.1f s",
              hp_member_process(&members[c->blame.rank]).text, print_place(&c->second, &next, theirs),
              hp_member_process(&members[rank_of(c->last.ring, c->waiter)]).text, print_place(&c->last, &c->blame, mine),
-             more, (double)stalled / 1e9);
+             more, mends ? "" : ": call them in the same order", (double)stalled / 1e9);
 }
 
 /* What the awaited rank has not done. */
@@ -415,20 +433,11 @@ hp_hold_up_add_away(const hp_roster *r, int named, char *text, size_t size)
     free(away);
 }
 
-/* Both ends of a connection may have reported it. */
 void
 hp_hold_up_add_mends(const hp_roster *r, char *text, size_t size)
 {
     char mends[120];
-    int n = 0, one = -1, other = -1;
-    for (int i = r->ring.size - 1; i >= 0; i--) {
-        int peer = hp_link_loss_mends(&r->losses, r->witnesses, i);
-        if (peer < 0 || (peer < i && hp_link_loss_mends(&r->losses, r->witnesses, peer) == i))
-            continue;
-        one = i < peer ? i : peer;
-        other = i < peer ? peer : i;
-        n++;
-    }
+    int one, other, n = count_mends(r, &one, &other);
     snprintf(mends, sizeof(mends), "; the connection between rank %d and rank %d is being made again", one, other);
     if (n > 1)
         snprintf(mends, sizeof(mends), "; %d connections are being made again, one of them between rank %d and rank %d",

@@ -282,6 +282,7 @@ static const char *
 summary(const hp_whereabouts *where, const view *v, char *out, size_t size)
 {
     const hp_roster *r = v->ring;
+    int waits = v->chain.hops || stands_still(r, v->now);
     if (r->state == HP_ROSTER_LINKING)
         snprintf(out, size, "%d of them are connected to their peers", r->ready_n);
     else if (r->state == HP_ROSTER_FAILED)
@@ -292,9 +293,11 @@ summary(const hp_whereabouts *where, const view *v, char *out, size_t size)
         hp_hold_up_here(where, r, stalled(r, v->now), out, size);
     else if (r->in_op_n)
         snprintf(out, size, "it makes progress");
-    else if (!hp_wait_chain_message(where, r, v->now, out, size))
+    else if (hp_wait_chain_message(where, r, v->now, out, size))
+        waits = 1;
+    else
         snprintf(out, size, "no operation lasts");
-    if (stands_still(r, v->now))
+    if (waits)
         hp_hold_up_add_mends(r, out, size);
     return out;
 }

@@ -91,7 +91,8 @@ wait_for(const struct candidate *candidate)
 static int
 took_about(uint64_t took, double least, double most)
 {
-    return (double)took / 1e9 >= least && (double)took / 1e9 < most + tap_room();
+    const double late = 0.2; /* the test may look at the clock so long after the dial has */
+    return (double)took / 1e9 >= least - late && (double)took / 1e9 < most + tap_room();
 }
 
 static void

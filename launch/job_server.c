@@ -294,8 +294,10 @@ start_again(void *arg)
 {
     hp_job_server *s = arg;
     hoop_error error;
-    if (start_process(s, &error) != HOOP_SUCCESS && s->pid == 0)
-        s->died = 1; /* as one that ends at once */
+    if (start_process(s, &error) == HOOP_SUCCESS || s->pid > 0)
+        return;
+    s->died = 1; /* as one that ends at once */
+    snprintf(s->how, sizeof(s->how), "was not started: %.160s", error.text);
 }
 
 int
@@ -305,7 +307,10 @@ hp_job_server_reaped(hp_job_server *s, pid_t pid, int status)
         return 0;
     s->pid = 0;
     s->died = 1;
-    s->wait_status = status;
+    if (WIFSIGNALED(status))
+        snprintf(s->how, sizeof(s->how), "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        snprintf(s->how, sizeof(s->how), "has ended with status %d", WEXITSTATUS(status));
     return 1;
 }
 
@@ -315,7 +320,6 @@ bury(hp_job_server *s, hp_server_event *event)
 {
     uint64_t life = hp_loop_now(s->loop) - s->since;
     int fell = life < START, told = !(fell && s->fell);
-    char how[80];
     s->died = 0;
     s->deaths++;
     s->row = life < SHORT_LIFE ? s->row + 1 : 1;
@@ -324,20 +328,15 @@ bury(hp_job_server *s, hp_server_event *event)
     event->text = s->text;
     if (s->ending)
         return 0;
-    if (WIFSIGNALED(s->wait_status))
-        snprintf(how, sizeof(how), "was killed by signal %d (%s)", WTERMSIG(s->wait_status),
-                 strsignal(WTERMSIG(s->wait_status)));
-    else
-        snprintf(how, sizeof(how), "has ended with status %d", WEXITSTATUS(s->wait_status));
     if (s->row < ROW) {
-        snprintf(s->text, sizeof(s->text), "the process of the rendezvous server %s; it is started again", how);
+        snprintf(s->text, sizeof(s->text), "the process of the rendezvous server %s; it is started again", s->how);
         hp_timer_set(s->again, fell ? PAUSE : 0);
         return told;
     }
     snprintf(s->text, sizeof(s->text),
              "the process of the rendezvous server %s, %d times in a row; it is not started again, and the ranks go on "
              "without it",
-             how, s->row);
+             s->how, s->row);
     hp_socket_close(s->listener);
     s->listener = -1;
     return 1;
@@ -397,26 +396,27 @@ hp_job_server_hear(hp_job_server *s, hp_server_event *event)
 
 /* --- questions --- */
 
-void
-hp_job_server_table(hp_job_server *s, int most, int width, int if_stalled)
+/* The first word is the question's number. */
+static void
+ask(hp_job_server *s, hp_agent_msg_type type, const uint32_t *words, size_t n)
 {
-    const uint32_t words[] = {++s->asked, (uint32_t)most, (uint32_t)width, (uint32_t)if_stalled};
     s->asked_at = hp_now();
     if (s->fd < 0)
         return;
-    hp_agent_msg_put_words(&s->out.buffer, HP_MSG_TABLE, words, 4);
+    hp_agent_msg_put_words(&s->out.buffer, type, words, n);
     hp_write_queue_push(&s->out);
+}
+
+void
+hp_job_server_table(hp_job_server *s, int most, int width, int if_stalled)
+{
+    ask(s, HP_MSG_TABLE, (uint32_t[]){++s->asked, (uint32_t)most, (uint32_t)width, (uint32_t)if_stalled}, 4);
 }
 
 void
 hp_job_server_sum_up(hp_job_server *s)
 {
-    s->asked_at = hp_now();
-    s->asked++;
-    if (s->fd < 0)
-        return;
-    hp_agent_msg_put32(&s->out.buffer, HP_MSG_SUM_UP, s->asked);
-    hp_write_queue_push(&s->out);
+    ask(s, HP_MSG_SUM_UP, (uint32_t[]){++s->asked}, 1);
 }
 
 int

@@ -35,7 +35,8 @@ typedef struct hp_job_server {
     int summaries;         /* lines of what rings have done */
     int ending;            /* set by the owner: a process that dies now is not started again */
     uint64_t since;        /* when the process was started */
-    int died, wait_status; /* it was reaped, or could not be started */
+    int died;              /* it was reaped, or could not be started; */
+    char how[200];         /* so */
     int deaths, row, fell; /* in all; one soon after the other; the last one at its start */
     hp_timer *again;
     char text[400]; /* of the last event */

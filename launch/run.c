@@ -390,12 +390,13 @@ agent_over(hp_run *run, hp_host *host)
         if (!go_on)
             stop(run, 1, GRACE);
     }
-    for (int rank = 0; rank < run->mapping->ranks.size; rank++)
-        if (hp_host_has(host, rank))
-            hp_job_server_rank(&run->server, rank, host->name, run->server.rank[rank].pid, HP_PROCESS_UNKNOWN);
-    for (int rank = 0; !host->done && run->phase == RUNNING && rank < run->mapping->ranks.size; rank++)
-        if (hp_host_has(host, rank) && !run->hosts.ended[rank])
+    for (int rank = 0; rank < run->mapping->ranks.size; rank++) {
+        if (!hp_host_has(host, rank))
+            continue;
+        hp_job_server_rank(&run->server, rank, host->name, run->server.rank[rank].pid, HP_PROCESS_UNKNOWN);
+        if (!host->done && run->phase == RUNNING && !run->hosts.ended[rank])
             hp_job_server_rank_over(&run->server, rank);
+    }
     start_agents(run);
     if (run->hosts.over == run->hosts.started)
         report_failure(run);

@@ -246,7 +246,7 @@ pick_algorithm(const hp_call *call, int size, const hp_plan_options *options)
         return HP_ALG_DOUBLING;
     if (fits_spread(call, size, options))
         return HP_ALG_SPREAD;
-    if (!call->ordered && fits_levels(call, size, options))
+    if (fits_levels(call, size, options))
         return HP_ALG_LEVELS;
     if (call->ordered || is_narrow(call, size, options))
         return HP_ALG_ALLPAIRS;

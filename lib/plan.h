@@ -61,13 +61,11 @@ typedef struct hp_plan {
     uint64_t block;         /* elements from one rank's block to the next in the user's array; 0: not blocked */
     const hp_block *blocks; /* by rank, where their counts differ; else NULL. `block` is the largest then, rounded up */
     uint32_t channel, channels; /* this one, of so many */
-    uint64_t begin; /* first element of this channel's share of the vector (of every block, where blocked) */
-    uint64_t count; /* elements of that share */
-    uint64_t part;  /* halves: elements of one of the n parts, the last ones may be short or empty; all-pairs, levels:
+    uint64_t begin;  /* first element of this channel's share of the vector (of every block, where blocked) */
+    uint64_t count;  /* elements of that share */
+    uint64_t part;   /* halves: elements of one of the n parts, the last ones may be short or empty; all-pairs, levels:
                         room of a part in the stage, of HP_SCALED whole blocks */
-    uint64_t
-        sums; /* where sums in rank order, and of what is narrow, lie until they are whole: in the stage, in the type
-                        they are made in */
+    uint64_t sums;   /* where sums in rank order, and narrow ones, lie in the stage until they are whole */
     uint32_t window; /* steps in progress at once; 0: as many as the channel has slots */
     int exchanges;   /* doubling, levels: partners share a connection; no rank of a doubling announces itself */
     const hp_host_map *hosts; /* levels: who is where */

@@ -97,25 +97,9 @@ add_object(collector *c, const char *server, const char *pid, const hp_buffer *r
 
 /* --- those of this machine --- */
 
-/* The name of a process's program, which may be any text; what JSON or a terminal could take for more is left out. */
-static void
-name_of(int pid, char out[PROGRAM])
-{
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-    FILE *file = fopen(path, "re");
-    size_t n = file ? fread(out, 1, PROGRAM - 1, file) : 0;
-    if (file)
-        fclose(file);
-    out[n] = '\0';
-    out[strcspn(out, "\n")] = '\0';
-    for (char *c = out; *c; c++)
-        if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\')
-            *c = '?';
-}
-
+/* The launcher whose server this process is; 0: it is none of hooprun's. */
 static int
-parent_of(int pid)
+launcher_of(int pid)
 {
     char path[64];
     int parent = 0;
@@ -128,18 +112,23 @@ parent_of(int pid)
     return parent;
 }
 
-/* The program that a server belongs to. Returns its process: hooprun's server is a child of it. */
-static int
+/* The name of the program, which may be any text; what JSON or a terminal could take for more is left out. */
+static void
 find_program(int pid, char out[PROGRAM])
 {
-    char parent[PROGRAM] = "";
-    int above = parent_of(pid);
-    name_of(pid, out);
-    if (above)
-        name_of(above, parent);
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+    FILE *file = fopen(path, "re");
+    size_t n = file ? fread(out, 1, PROGRAM - 1, file) : 0;
+    if (file)
+        fclose(file);
+    out[n] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+    for (char *c = out; *c; c++)
+        if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\')
+            *c = '?';
     if (strcmp(out, "hoop-launch") == 0)
         snprintf(out, PROGRAM, "hooprun");
-    return strcmp(parent, "hoop-launch") == 0 ? above : pid;
 }
 
 /* Asks the server at this socket. */
@@ -151,7 +140,9 @@ ask(collector *c, const char *path, int pid)
     int fd = hp_server_socket_connect(path), got = fd < 0 ? -1 : converse(fd, c->rows, c->width, &answer), why = errno;
     if (fd >= 0)
         close(fd);
-    snprintf(number, sizeof(number), "%d", find_program(pid, program));
+    int launcher = launcher_of(pid);
+    find_program(pid, program);
+    snprintf(number, sizeof(number), "%d", launcher ? launcher : pid);
     if (c->servers++)
         add(c, c->rows ? "\n" : ",");
     if (c->rows == 0) {

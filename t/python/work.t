@@ -5,9 +5,12 @@
 # time limit: 200
 . "$abs_top_srcdir/t/tap/tap.sh"
 . "$abs_top_srcdir/t/python/python.sh"
-plan 3
+plan 5
 
 ok 'alone' python works.py
 ok '2 ranks' ranks 2 works.py
 ok '4 ranks' ranks 4 works.py
+export HOOP_SHM=0
+ok '2 ranks over TCP: sums that travel narrower' ranks 2 works.py -k test_wire -k test_residual
+ok '4 ranks over TCP' ranks 4 works.py -k test_wire -k test_residual
 done_testing

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * levels: an allreduce over H hosts. The vector goes in blocks, a block in one part for each owner: the first K ranks of
- * each host own a part each, or the first rank owns all. Four phases:
+ * levels: an allreduce, a reduce_scatter or an allgather over H hosts. The vector goes in blocks, a block in one part for
+ * each owner: the first K ranks of each host own a part each, or the first rank owns all. Four phases:
  *
  *     GIVE   within the host each rank sends each owner its elements of that owner's part, and the owner sums them;
  *     MEET   owners of one part, one on each host, exchange these sums, and sum them: the whole part; or, if it is split,
  *            each the share that belongs to its host;
  *     SHARE  if it is split they hand each other their shares;
  *     HAND   within the host each owner sends its part to all other ranks.
+ *
+ * Of the arrays with one block of the vector for each rank, which are on hosts of L ranks each, every rank owns a part. A
+ * share is of the block of the rank that sums it, or has it: a reduce_scatter is the first two phases, an allgather the last
+ * two. These shares lie far apart, so within a host a part travels share by share.
  *
  * A rank has a step for each distance of each phase: the peer is d places further, in its host or among the hosts, where
  * both count modulo their number. A smaller host has no peer at the larger distances, and ranks that own nothing have only
@@ -27,8 +31,17 @@
 enum { GIVE, MEET, SHARE, HAND }; /* the phases */
 
 typedef struct stretch {
-    uint64_t at, count;
+    uint64_t at, count; /* in the vector; of arrays with a block for each rank in the one that has all, */
+    uint64_t own;       /* and in the one that has this rank's */
+    uint64_t room;      /* from the beginning of its part's room in the stage */
 } stretch;
+
+/* Where a step is in its row. */
+typedef struct turn {
+    int phase, d, last; /* last: of this phase, and of this piece */
+    int piece, first;   /* the piece of a part that it moves, and whether no other was before */
+    uint64_t block;     /* what phase moves in this row */
+} turn;
 
 /* Where a block's rooms begin in the stage. The last three are in the wire's type. */
 typedef struct rooms {
@@ -42,10 +55,10 @@ typedef struct rooms {
 static rooms
 rooms_of(const hp_plan *plan, uint64_t block)
 {
-    uint64_t turn = plan->loops == 1 ? 0 : block % 3;
-    rooms r = {.given = turn * plan->area, .sum = turn * plan->packed_area};
+    uint64_t third = plan->loops == 1 ? 0 : block % 3;
+    rooms r = {.given = third * plan->area, .sum = third * plan->packed_area};
     r.loads = r.given + (uint64_t)plan->hosts->most * plan->part;
-    r.results = r.loads + (uint64_t)plan->owners * plan->part;
+    r.results = plan->kind == HP_ALLGATHER ? r.given : r.loads + (uint64_t)plan->owners * plan->part;
     r.met = r.sum + plan->part;
     r.shared = r.met + (uint64_t)plan->hosts->count * plan->share;
     return r;
@@ -56,31 +69,40 @@ cut(stretch whole, uint64_t parts, uint64_t k, uint32_t grain)
 {
     if (parts == 1) /* mostly: a division costs more than the rest */
         return whole;
-    uint64_t at = hp_cut(whole.count, parts, k, grain);
-    return (stretch){whole.at + at, hp_cut(whole.count, parts, k + 1, grain) - at};
+    uint64_t at = hp_cut(whole.count, parts, k, grain), count = hp_cut(whole.count, parts, k + 1, grain) - at;
+    return (stretch){whole.at + at, count, whole.own + at, whole.room + at};
 }
 
-/* Owner k's part of a block, by its place in the vector. */
+/* Owner k's part of a block. */
 static stretch
 part_of(const hp_plan *plan, uint64_t block, int k)
 {
-    stretch all = cut((stretch){plan->begin, plan->count}, plan->loops, block, plan->grain);
-    return cut(all, (uint64_t)plan->owners, (uint64_t)k, plan->grain);
+    stretch all = {plan->begin, plan->count, plan->begin, 0};
+    all = cut(cut(all, plan->loops, block, plan->grain), (uint64_t)plan->owners, (uint64_t)k, plan->grain);
+    all.room = 0;
+    return all;
 }
 
-/* What of that part a host sums. */
+/* What of that part a host sums, or has. */
 static stretch
-share_of(const hp_plan *plan, uint64_t block, int k, int host)
+share_of(const hp_plan *plan, const int *order, uint64_t block, int k, int host)
 {
+    if (plan->pieces > 1) { /* of the block of rank k on that host */
+        stretch all = {plan->begin, plan->count, plan->begin, 0};
+        all = cut(all, plan->loops, block, plan->grain);
+        all.at += (uint64_t)order[plan->hosts->first[host] + k] * plan->block;
+        all.room = (uint64_t)host * plan->share;
+        return all;
+    }
     stretch part = part_of(plan, block, k);
     return plan->split ? cut(part, (uint64_t)plan->hosts->count, (uint64_t)host, plan->grain) : part;
 }
 
-/* The place of a part's elements in a room of its kind: `base` is the room of part 0. */
-static uint64_t
-placed(const hp_plan *plan, uint64_t base, uint64_t block, int k, stretch s)
+/* What of it travels within a host in one step. */
+static stretch
+piece_of(const hp_plan *plan, const int *order, turn t, int k)
 {
-    return base + (uint64_t)k * plan->part + (s.at - part_of(plan, block, k).at);
+    return plan->pieces > 1 ? share_of(plan, order, t.block, k, t.piece) : part_of(plan, t.block, k);
 }
 
 static int
@@ -89,43 +111,53 @@ further(int from, int d, int n)
     return (from + d + n) % n;
 }
 
-static hp_step
-send(const hp_plan *plan, hp_seat me, int phase, int d, uint64_t block, hp_step step)
+static int
+is_within(int phase)
 {
-    rooms room = rooms_of(plan, block);
-    int within = phase == GIVE || phase == HAND;
-    int to = within ? further(me.local, d, me.ranks) : further(me.host, d, plan->hosts->count);
+    return phase == GIVE || phase == HAND;
+}
+
+static hp_step
+send(const hp_plan *plan, const int *order, hp_seat me, turn t, hp_step step)
+{
+    rooms room = rooms_of(plan, t.block);
+    int within = is_within(t.phase), first = t.block == 0 && t.first;
+    int to = within ? further(me.local, t.d, me.ranks) : further(me.host, t.d, plan->hosts->count);
     int here = plan->hosts->first[me.host] + me.local;
+    uint64_t results = room.results + (uint64_t)me.local * plan->part;
     stretch s;
-    if ((within && d >= me.ranks) || (phase == GIVE ? to : me.local) >= plan->owners)
+    if ((within && t.d >= me.ranks) || (t.phase == GIVE ? to : me.local) >= plan->owners)
         return step;
     step.flags |= HP_STEP_SEND;
     step.to = further(plan->hosts->first[within ? me.host : to] + (within ? to : me.local), -here, plan->size);
-    step.send_first = block == 0;
-    switch (phase) {
+    switch (t.phase) {
     case GIVE:
         step.flags |= HP_STEP_LOAD;
-        s = part_of(plan, block, to);
-        step.stage_send = placed(plan, room.loads, block, to, s);
+        s = piece_of(plan, order, t, to);
+        step.stage_send = room.loads + (uint64_t)to * plan->part + s.room;
         break;
     case MEET:
-        s = share_of(plan, block, me.local, to);
-        step.stage_send = room.sum + s.at - part_of(plan, block, me.local).at;
+        s = share_of(plan, order, t.block, me.local, to);
+        step.stage_send = room.sum + s.room;
         break;
     case SHARE:
-        s = share_of(plan, block, me.local, me.host);
-        step.stage_send = plan->narrow ? room.shared + s.at - part_of(plan, block, me.local).at
-                                       : placed(plan, room.results, block, me.local, s);
-        step.send_first = 0;
+        s = share_of(plan, order, t.block, me.local, me.host);
+        step.stage_send = (plan->narrow ? room.shared : results) + s.room;
+        first &= plan->kind == HP_ALLGATHER; /* else they have met */
         break;
     default:
-        s = part_of(plan, block, me.local);
-        step.stage_send = placed(plan, room.results, block, me.local, s);
-        step.send_first &= to >= plan->owners; /* an owner has had its part of this rank's elements before */
+        s = piece_of(plan, order, t, me.local);
+        step.stage_send = results + s.room;
+        first &= to >= plan->owners || plan->kind == HP_ALLGATHER; /* else this rank has given the owner its elements */
         break;
     }
-    if (phase == SHARE || phase == HAND)
+    if (t.phase == SHARE || t.phase == HAND)
         step.flags |= HP_STEP_WHOLE;
+    if (plan->kind == HP_ALLGATHER && t.phase == SHARE && t.d == 1) {
+        step.flags |= HP_STEP_OWN;
+        step.own = (hp_own){s.own, s.at, s.count};
+    }
+    step.send_first = (uint8_t)first;
     step.in = s.at;
     step.send_count = s.count;
     return step;
@@ -133,93 +165,112 @@ send(const hp_plan *plan, hp_seat me, int phase, int d, uint64_t block, hp_step 
 
 /* The sum that the last step of a phase makes. */
 static hp_step
-sum(const hp_plan *plan, hp_seat me, int phase, uint64_t block, hp_step step)
+sum(const hp_plan *plan, const int *order, hp_seat me, turn t, hp_step step)
 {
-    rooms room = rooms_of(plan, block);
-    stretch part = part_of(plan, block, me.local), share = share_of(plan, block, me.local, me.host);
+    rooms room = rooms_of(plan, t.block);
+    stretch s =
+        t.phase == GIVE ? piece_of(plan, order, t, me.local) : share_of(plan, order, t.block, me.local, me.host);
     step.flags |= HP_STEP_REDUCE;
-    if (phase == GIVE) {
-        step.own = (hp_own){part.at, part.at, part.count};
+    if (t.phase == GIVE) {
+        step.own = (hp_own){s.at, s.at, s.count};
         step.members = me.ranks;
         step.self = me.local;
-        step.stage_into = room.given;
-        step.stage_packed = room.sum;
+        step.stage_into = room.given + s.room;
+        step.stage_packed = room.sum + s.room;
         return step;
     }
     step.flags |= HP_STEP_DIVIDE;
-    step.own = (hp_own){room.sum + share.at - part.at, share.at, share.count};
+    step.own = (hp_own){room.sum + s.room, s.own, s.count};
     step.members = plan->hosts->count;
     step.self = me.host;
     step.stage_into = room.met;
-    step.stage_sum = placed(plan, room.results, block, me.local, share);
-    step.stage_packed = room.shared + share.at - part.at;
+    if (plan->kind == HP_REDUCE_SCATTER) /* nobody else wants it */
+        return step;
+    step.stage_sum = room.results + (uint64_t)me.local * plan->part + s.room;
+    step.stage_packed = room.shared + s.room;
     return step;
 }
 
 static hp_step
-receive(const hp_plan *plan, hp_seat me, int phase, int d, uint64_t block, hp_step step)
+receive(const hp_plan *plan, const int *order, hp_seat me, turn t, hp_step step)
 {
-    rooms room = rooms_of(plan, block);
-    int within = phase == GIVE || phase == HAND;
-    int from = within ? further(me.local, -(d % me.ranks), me.ranks) : further(me.host, -d, plan->hosts->count);
+    rooms room = rooms_of(plan, t.block);
+    int within = is_within(t.phase), first = t.block == 0 && t.first;
+    int from = within ? further(me.local, -(t.d % me.ranks), me.ranks) : further(me.host, -t.d, plan->hosts->count);
     int here = plan->hosts->first[me.host] + me.local;
     stretch s;
-    if ((within && d >= me.ranks) || (phase == HAND ? from : me.local) >= plan->owners)
+    if ((within && t.d >= me.ranks) || (t.phase == HAND ? from : me.local) >= plan->owners)
         return step;
     step.flags |= HP_STEP_RECV;
     step.from = further(here - plan->hosts->first[within ? me.host : from], -(within ? from : me.local), plan->size);
-    step.recv_first = block == 0;
-    switch (phase) {
+    switch (t.phase) {
     case GIVE:
-        s = part_of(plan, block, me.local);
-        step.stage_recv = room.given + (uint64_t)from * plan->part;
+        s = piece_of(plan, order, t, me.local);
+        step.stage_recv = room.given + (uint64_t)from * plan->part + s.room;
         break;
     case MEET:
-        s = share_of(plan, block, me.local, me.host);
+        s = share_of(plan, order, t.block, me.local, me.host);
         step.stage_recv = room.met + (uint64_t)from * plan->share;
         break;
     case SHARE:
-        s = share_of(plan, block, me.local, from);
-        step.stage_sum = placed(plan, room.results, block, me.local, s);
-        step.stage_recv = plan->narrow ? room.shared + s.at - part_of(plan, block, me.local).at : step.stage_sum;
-        step.recv_first = 0;
+        s = share_of(plan, order, t.block, me.local, from);
+        step.stage_sum = room.results + (uint64_t)me.local * plan->part + s.room;
+        step.stage_recv = plan->narrow ? room.shared + s.room : step.stage_sum;
+        first &= plan->kind == HP_ALLGATHER;
         break;
     default:
-        s = part_of(plan, block, from);
-        step.stage_recv = placed(plan, room.results, block, from, s);
-        step.recv_first &= me.local >= plan->owners;
+        s = piece_of(plan, order, t, from);
+        step.stage_recv = room.results + (uint64_t)from * plan->part + s.room;
+        first &= me.local >= plan->owners || plan->kind == HP_ALLGATHER;
         break;
     }
-    if (phase == SHARE || phase == HAND)
+    if (t.phase == SHARE || t.phase == HAND)
         step.flags |= HP_STEP_COPY;
+    step.recv_first = (uint8_t)first;
     step.out = s.at;
     step.recv_count = s.count;
     return step;
 }
 
+/* Which phase, peer and piece step j of a row is for; the block is counted from the row's number, `row`. */
+static turn
+turn_of(const hp_plan *plan, hp_seat me, uint64_t row, uint32_t j)
+{
+    turn t = {.phase = plan->kind == HP_ALLGATHER ? SHARE : GIVE, .block = row};
+    uint32_t within = (uint32_t)(plan->hosts->most - 1), between = (uint32_t)(plan->hosts->count - 1), steps;
+    for (;; t.block--) {
+        steps = is_within(t.phase) ? within * (uint32_t)plan->pieces : between;
+        if (j < steps)
+            break;
+        j -= steps;
+        t.phase += t.phase == MEET && !plan->split ? 2 : 1;
+    }
+    steps = is_within(t.phase) ? within : between;
+    t.d = (int)(j % steps) + 1;
+    t.last = t.d == (int)steps;
+    t.first = j < steps;
+    t.piece = further(me.host, (int)(j / steps) + 1,
+                      plan->pieces); /* the next host's first, with which this one meets first */
+    return t;
+}
+
 hp_step
-hp_levels_step(const hp_plan *plan, int position, uint64_t i)
+hp_levels_step(const hp_plan *plan, const int *order, int position, uint64_t i)
 {
     hp_seat me = hp_host_map_seat(plan->hosts, position);
-    uint32_t j = (uint32_t)(i % plan->slices), number = 0;
-    int phase = GIVE, most = plan->hosts->most - 1;
-    for (; j >= (uint32_t)most; number++) {
-        j -= (uint32_t)most;
-        phase += phase == MEET && !plan->split ? 2 : 1;
-        most = phase == HAND ? plan->hosts->most - 1 : plan->hosts->count - 1;
-    }
-    int d = (int)j + 1;
+    turn t = turn_of(plan, me, i / plan->slices, (uint32_t)(i % plan->slices));
     hp_step step = {.flags = HP_STEP_STAGED};
-    if (phase == MEET || (phase == SHARE && plan->narrow))
+    if (t.phase == MEET || (t.phase == SHARE && plan->narrow))
         step.flags |= HP_STEP_PACKED;
-    if (plan->exchanges && (phase == MEET || phase == SHARE))
+    if (plan->exchanges && !is_within(t.phase))
         step.flags |= HP_STEP_EXCHANGE;
-    uint64_t sent = i / plan->slices - number, received = sent - 1; /* blocks; below 0 they wrap round, and are none */
-    if (sent < plan->loops)
-        step = send(plan, me, phase, d, sent, step);
-    if (received < plan->loops)
-        step = receive(plan, me, phase, d, received, step);
-    if (received < plan->loops && d == most && me.local < plan->owners && phase <= MEET)
-        step = sum(plan, me, phase, received, step);
+    if (t.block < plan->loops) /* blocks below 0 wrap round, and are none */
+        step = send(plan, order, me, t, step);
+    t.block--;
+    if (t.block >= plan->loops)
+        return step;
+    step = receive(plan, order, me, t, step);
+    if (t.last && me.local < plan->owners && t.phase <= MEET)
+        step = sum(plan, order, me, t, step);
     return step;
 }

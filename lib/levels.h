@@ -6,6 +6,6 @@
 #include "lib/plan.h"
 #include "lib/step.h"
 
-hp_step hp_levels_step(const hp_plan *plan, int position, uint64_t i);
+hp_step hp_levels_step(const hp_plan *plan, const int *order, int position, uint64_t i);
 
 #endif

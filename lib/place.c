@@ -191,7 +191,7 @@ place_allpairs(const hp_plan *plan, const hp_step *step, const hp_place_options 
 static void
 place_levels_sum(hp_placement *p, const hp_plan *plan, const hp_step *step, const hp_place_options *o)
 {
-    int between = (step->flags & HP_STEP_DIVIDE) != 0, narrow = plan->narrow;
+    int between = (step->flags & HP_STEP_DIVIDE) != 0, narrow = plan->narrow, sent = plan->kind != HP_REDUCE_SCATTER;
     hp_spot own = {between ? HP_STAGE : HP_SENDBUF, step->own.in}, packed = {HP_STAGE, step->stage_packed};
     hp_fold fold = {.count = step->own.count, .own = own, .divide = between, .sums = plan->sums};
     fold.where = between ? HP_STAGE : HP_PLAIN;
@@ -201,11 +201,11 @@ place_levels_sum(hp_placement *p, const hp_plan *plan, const hp_step *step, cons
     fold.self = step->self;
     if (between)
         fold.dst[fold.destinations++] = (hp_spot){HP_RECVBUF, step->own.out};
-    if (!between || (narrow && plan->split))
+    if (!between || (sent && narrow && plan->split))
         fold.dst[fold.destinations++] = packed;
-    if (between && (!o->direct || (narrow && !plan->split)))
+    if (between && sent && (!o->direct || (narrow && !plan->split)))
         fold.dst[fold.destinations++] = (hp_spot){HP_PLAIN, step->stage_sum};
-    if (narrow && o->residual && (!between || plan->split))
+    if (narrow && o->residual && (!between || (sent && plan->split)))
         fold.residual = (hp_spot){HP_RESIDUAL, step->own.out};
     p->held = 1;
     if (step->members == 1) {
@@ -217,6 +217,20 @@ place_levels_sum(hp_placement *p, const hp_plan *plan, const hp_step *step, cons
         add(p, copy(own, fold.own, fold.count));
     }
     p->fold = fold;
+}
+
+/* An allgather: this rank's elements go where the others' come, and the later steps send them from there. */
+static void
+place_levels_own(hp_placement *p, const hp_step *step, const hp_place_options *o)
+{
+    hp_task task = {.sources = 1, .src = {{HP_SENDBUF, step->own.in}}, .count = step->own.count};
+    if (!o->in_place)
+        task.dst[task.destinations++] = (hp_spot){HP_RECVBUF, step->own.out};
+    if (!o->direct)
+        task.dst[task.destinations++] = p->send;
+    if (task.destinations > 0)
+        add(p, task);
+    p->held = 1;
 }
 
 /* Received or loaded as in the all-pairs; what is complete is sent from recvbuf if it can be. */
@@ -242,6 +256,8 @@ place_levels(const hp_plan *plan, const hp_step *step, const hp_place_options *o
         add(&p, copy(plain, out_at(step), step->recv_count));
     if (loads && !direct)
         add(&p, copy(in_at(step), p.send, step->send_count));
+    if (step->flags & HP_STEP_OWN)
+        place_levels_own(&p, step, o);
     if (step->flags & HP_STEP_REDUCE)
         place_levels_sum(&p, plan, step, o);
     p.held |= copies && converts; /* the last phase hands on what was converted */

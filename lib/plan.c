@@ -186,28 +186,39 @@ shape_levels(hp_plan *plan, const hp_call *call, const hp_plan_options *options)
 {
     const hp_host_map *hosts = options->hosts;
     uint64_t bytes = call->count * plan->elem, parts = (uint64_t)hosts->least * (uint64_t)hosts->count;
+    uint32_t within = (uint32_t)(hosts->most - 1), between = (uint32_t)(hosts->count - 1);
     int few = bytes <= options->one_bytes || call->count < parts * line_of(plan);
     plan->hosts = hosts;
+    plan->kind = (hp_kind)call->kind;
+    if (is_blocked(plan->kind)) {
+        plan->owners = hosts->least;
+        plan->split = 1;
+        plan->pieces = hosts->count;
+        plan->slices = (uint32_t)plan->pieces * within + between;
+        return;
+    }
     plan->owners = few ? 1 : hosts->least;
-    plan->split = !few && hosts->count > 2 && bytes > options->whole_bytes / (uint32_t)(hosts->count - 1);
-    plan->slices = 2 * (uint32_t)(hosts->most - 1) + (plan->split ? 2 : 1) * (uint32_t)(hosts->count - 1);
+    plan->split = !few && hosts->count > 2 && bytes > options->whole_bytes / between;
+    plan->pieces = 1;
+    plan->slices = 2 * within + (plan->split ? 2 : 1) * between;
 }
 
 /* Rooms of the stage for one block, in parts: what comes, the vector and the result. */
 static uint64_t
 rooms_of_levels(const hp_plan *plan)
 {
-    return (uint64_t)(plan->hosts->most + 2 * plan->owners);
+    int comes = plan->kind != HP_ALLGATHER, stays = plan->kind != HP_REDUCE_SCATTER;
+    return (uint64_t)((comes ? plan->hosts->most + plan->owners : 0) + (stays ? plan->owners : 0));
 }
 
 /* ... and those in the wire's type: a sum and, where it is shared and narrow, the whole one. What hosts send comes on top. */
 static uint64_t
 packed_rooms(const hp_plan *plan)
 {
-    return plan->narrow && plan->split ? 2 : 1;
+    return plan->narrow && plan->split && plan->kind == HP_ALLREDUCE ? 2 : 1;
 }
 
-/* The largest part, of whole lines, of which `blocks` blocks fit into the stage. */
+/* The largest piece of a part, of whole lines, of which `blocks` blocks fit into the stage. */
 static uint64_t
 most_of_levels(const hp_plan *plan, uint64_t blocks, const hp_plan_options *options)
 {
@@ -215,7 +226,7 @@ most_of_levels(const hp_plan *plan, uint64_t blocks, const hp_plan_options *opti
              hosts = (uint64_t)plan->hosts->count, met = packed_rooms(plan) + (plan->split ? 1 : hosts);
     uint64_t each = blocks * (rooms_of_levels(plan) * plain + met * packed) + (plan->narrow ? plain : 0);
     uint64_t spare = (plan->split ? blocks * hosts * packed : 0) + (plan->narrow ? CACHE_LINE * packed : 0);
-    uint64_t most = options->stage_bytes > spare ? (options->stage_bytes - spare) / each : 0;
+    uint64_t most = options->stage_bytes > spare ? (options->stage_bytes - spare) / (each * (uint64_t)plan->pieces) : 0;
     uint64_t slot = options->slice_bytes / plain;
     return (most < slot ? most : slot) * line;
 }
@@ -225,8 +236,9 @@ fits_levels(const hp_call *call, int size, const hp_plan_options *options)
 {
     hp_plan plan = {0};
     const hp_host_map *hosts = options->hosts;
-    if ((call->kind != HP_ALLREDUCE && call->kind != HP_BARRIER) || options->levels == HP_LEVELS_NONE || !hosts ||
-        hosts->count < 2 || hosts->most < 2 || call->ordered)
+    int blocked = call->kind == HP_REDUCE_SCATTER || call->kind == HP_ALLGATHER;
+    if ((call->kind != HP_ALLREDUCE && call->kind != HP_BARRIER && !blocked) || options->levels == HP_LEVELS_NONE ||
+        !hosts || hosts->count < 2 || hosts->most < 2 || (blocked && hosts->least < hosts->most) || call->ordered)
         return 0;
     if (options->levels == HP_LEVELS_LONG && (hosts->least < 2 || options->channels > 1))
         return 0; /* one rank would send and add up all of its host's; and levels have one channel */
@@ -382,15 +394,16 @@ cut_levels(hp_plan *plan, const hp_call *call, const hp_plan_options *options)
     shape_levels(plan, call, options);
     uint64_t elem = plan->elem, size = hp_dtype_size(plan->wire), line = line_of(plan), owners = (uint64_t)plan->owners,
              hosts = (uint64_t)plan->hosts->count;
-    uint64_t whole = part_of(plan->count, owners, size), most = most_of_levels(plan, 3, options);
-    uint64_t wanted = part_of(plan->count, owners * BLOCKS, size),
-             least = part_of(options->block_bytes / elem, owners, size);
+    uint64_t pieces = (uint64_t)plan->pieces, parts = pieces > 1 ? 1 : owners; /* of a block, where it is one rank's */
+    uint64_t whole = part_of(plan->count, parts, size), most = most_of_levels(plan, 3, options);
+    uint64_t wanted = part_of(plan->count, parts * BLOCKS, size),
+             least = part_of(options->block_bytes / elem, owners * pieces, size);
     int scaled = plan->wire == HP_SCALED;
     wanted = wanted > least ? wanted : least;
     most = most < wanted ? most : wanted;
     plan->grain = scaled || ceil_div(plan->count, owners * hosts) >= 16 * line ? (uint32_t)line : 1;
-    plan->loops = whole <= most ? 1 : ceil_div(ceil_div(plan->count, plan->grain), owners * (most / plan->grain));
-    plan->part = plan->loops == 1 ? whole : most;
+    plan->loops = whole <= most ? 1 : ceil_div(ceil_div(plan->count, plan->grain), parts * (most / plan->grain));
+    plan->part = (plan->loops == 1 ? whole : most) * pieces;
     plan->share = plan->split ? part_of(plan->part, hosts, size) : plan->part;
     plan->area = rooms_of_levels(plan) * plan->part;
     plan->packed_area = packed_rooms(plan) * plan->part + hosts * plan->share;
@@ -398,8 +411,10 @@ cut_levels(hp_plan *plan, const hp_call *call, const hp_plan_options *options)
     plan->packed = blocks * plan->area * elem;
     plan->sums = ceil_div(blocks * plan->packed_area, lines) * lines;
     plan->exchanges = !options->exchange_bytes || plan->share * elem <= options->exchange_bytes;
-    plan->exchanges &= plan->share <= EXCHANGE_TWO / elem;
-    plan->rows = plan->split ? 5 : 4; /* in which one block is under way; the next one is a row behind */
+    plan->exchanges &= plan->share <= EXCHANGE_TWO / elem && plan->kind != HP_ALLGATHER; /* see schedule.h */
+    plan->rows = pieces > 1    ? 3
+                 : plan->split ? 5
+                               : 4; /* in which one block is under way; the next one is a row behind */
     plan->window = plan->loops == 1 ? HP_ORDERED_MOST : plan->slices + 1;
     plan->steps = (plan->loops + plan->rows - 1) * plan->slices;
 }

@@ -21,7 +21,7 @@ typedef enum hp_algorithm {
     HP_ALG_PAIRWISE,  /* alltoall: each block goes straight to its rank over a chord */
     HP_ALG_HALVES,    /* allreduce of middle size: reduce-scatter and all-gather in log2 n rounds each over chords */
     HP_ALG_ALLPAIRS,  /* reductions in rank order: each rank gets its part of every vector, and hands out the result */
-    HP_ALG_LEVELS,    /* allreduce and barrier over several hosts: within each, between them, within each */
+    HP_ALG_LEVELS,    /* allreduce, reduce_scatter, allgather, barrier: within each host, between them, within each */
     HP_ALG_DOUBLING,  /* small allreduce of 2^k ranks: whole sums, of twice as many ranks after each round */
     HP_ALG_SPREAD     /* small allreduce and barrier: whole vectors by dissemination over chords */
 } hp_algorithm;
@@ -71,6 +71,7 @@ typedef struct hp_plan {
     const hp_host_map *hosts; /* levels: who is where */
     int owners;               /* levels: ranks of a host that own a part each, the first ones */
     int split;                /* levels: hosts share the sums of a part, and hand each other their shares */
+    int pieces;               /* levels: in so many a part travels within a host; 1, or one for each host */
     uint64_t share;           /* levels: room of a host's share of a part in the stage; `part` is that of a part */
     uint64_t area;            /* levels: elements of the stage that a block takes; three blocks are there at once; */
     uint64_t packed_area; /* and those between hosts, in the wire's type: they are in the stage behind all others, */

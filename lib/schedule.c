@@ -486,7 +486,7 @@ hp_schedule_at(const hp_plan *plan, const int *order, int position, uint64_t i)
     case HP_ALG_HALVES: return finish(halves_step(plan, position, i), plan, i);
     case HP_ALG_PAIRWISE: return finish(pairwise_step(plan, order, position, i), plan, i);
     case HP_ALG_ALLPAIRS: return allpairs_step(plan, order, position, i);
-    case HP_ALG_LEVELS: return hp_levels_step(plan, position, i);
+    case HP_ALG_LEVELS: return hp_levels_step(plan, order, position, i);
     case HP_ALG_RING: return finish(ring_step(plan, order, position, i), plan, i);
     default: break;
     }

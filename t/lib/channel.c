@@ -254,14 +254,15 @@ test_fused(void)
 static void
 test_levels(void)
 {
+    static const int kinds[] = {HP_ALLREDUCE,      HP_ALLREDUCE, HP_ALLREDUCE, HP_REDUCE_SCATTER,
+                                HP_REDUCE_SCATTER, HP_ALLGATHER, HP_ALLGATHER, HP_BARRIER};
     int right = 1, runs = 0;
     for (int k = 0; k < 600 && right; k++, runs++) {
         int size = 2 + k % 15;
         sim_ring o = ring_of(size, 1 + (uint32_t)tap_pick(4), 5 + (uint32_t)tap_pick(4));
         set_levels(&o);
         for (int i = 0; i < 3; i++) {
-            add(&o,
-                call_of(tap_pick(8) ? HP_ALLREDUCE : HP_BARRIER, size, tap_pick(2) ? some_count(size) : tap_pick(800)));
+            add(&o, call_of(kinds[tap_pick(8)], size, tap_pick(2) ? some_count(size) : tap_pick(800)));
             o.call[i].ordered = o.call[i].wire = 0;
             o.call[i].fused = o.call[i].kind == HP_ALLREDUCE && tap_pick(4) == 0;
         }
@@ -295,9 +296,9 @@ plan_of(const sim_ring *o)
 static void
 test_narrow_levels(void)
 {
-    int right = 1, runs = 0, seen[2][2] = {{0}};
+    int right = 1, runs = 0, scattered = 0, seen[2][2] = {{0}};
     for (int k = 0; k < 600 && right; k++, runs++) {
-        int size = 3 + k % 10;
+        int size = 3 + k % 10, kind = tap_pick(2) ? HP_ALLREDUCE : HP_REDUCE_SCATTER;
         sim_ring o = ring_of(size, 1 + (uint32_t)tap_pick(4), 5 + (uint32_t)tap_pick(4));
         set_levels(&o);
         o.spread_bytes = 0;
@@ -305,22 +306,25 @@ test_narrow_levels(void)
         o.stage_bytes = 1024 * (uint32_t)(size * (k % 3 ? 4 + (int)tap_pick(8) : 48) + 16);
         o.block_bytes = k % 3 ? o.block_bytes : 1 << 20;
         for (int i = 0; i < 3; i++) {
-            add(&o, call_of(HP_ALLREDUCE, size, 1 + tap_pick(k % 3 ? 3000 : 1500)));
+            add(&o, call_of(kind, size, 1 + tap_pick(k % 3 ? 3000 : 1500)));
             o.call[i].dtype = HOOP_FLOAT32;
             o.call[i].op = tap_pick(2) ? HOOP_SUM : HOOP_AVG;
             o.call[i].ordered = 0;
             o.call[i].wire = tap_pick(2) ? HOOP_WIRE_BFLOAT16 : HOOP_WIRE_E4M3;
-            o.call[i].fused = tap_pick(4) == 0;
+            o.call[i].fused = kind == HP_ALLREDUCE && tap_pick(4) == 0;
         }
         hp_plan plan = plan_of(&o);
-        if (plan.algorithm == HP_ALG_LEVELS && plan.narrow)
+        if (plan.algorithm == HP_ALG_LEVELS && plan.narrow && plan.kind == HP_ALLREDUCE)
             seen[plan.loops > 1][plan.split]++;
+        if (plan.algorithm == HP_ALG_LEVELS && plan.narrow && plan.kind == HP_REDUCE_SCATTER)
+            scattered++;
         right = ends(&o, SIM_RIGHT);
     }
     ok(right, "levels between whose hosts sums travel narrower (%d seeds)", runs);
     ok(seen[0][0] > 10 && seen[0][1] > 10 && seen[1][0] > 10 && seen[1][1] > 10,
        "... one block and several, whole and shared out: %d, %d, %d, %d", seen[0][0], seen[0][1], seen[1][0],
        seen[1][1]);
+    ok(scattered > 3, "... and reduce_scatters: %d", scattered);
 }
 
 /* A mean of a 16- or 8-bit float: of one to nine ranks, of 13 and of 64, in every shape that reduces. */

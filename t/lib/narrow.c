@@ -64,7 +64,8 @@ test_levels(void)
     o.levels = HP_LEVELS_LONG;
     call.kind = HP_REDUCE_SCATTER;
     hp_plan_make(&plan, &call, NULL, ranks, 4, &o, 0, 1);
-    ok(plan.algorithm == HP_ALG_ALLPAIRS && plan.narrow, "... and a reduce_scatter");
+    ok(plan.algorithm == HP_ALG_LEVELS && plan.narrow && !plan.ordered, "e4m3 of a reduce_scatter over two levels");
+    ok(plan.packed % 64 == 0 && plan.share % HP_SCALED_BLOCK == 0, "... whose shares are whole blocks");
 }
 
 int

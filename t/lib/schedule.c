@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SIZE_MAX_HERE = 1000, SAMPLES = 1500, ALL_STEPS = 20000 };
+enum { SIZE_MAX_HERE = 1000, SAMPLES = 1500, ALL_STEPS = 20000, COUNTS = 16 };
 
 typedef struct config {
     hp_call call;
@@ -186,6 +186,21 @@ fits(uint64_t first, uint64_t count, uint64_t room)
     return count == 0 || (first <= room && count <= room - first);
 }
 
+/* What a step of the levels reads from the caller's arrays, and writes there. */
+static int
+level_ranges_are_sound(const config *c, int position, uint64_t i)
+{
+    hp_step s = at(c, position, i);
+    uint64_t sends = extent(c, c->order[position], 1), recvs = extent(c, c->order[position], 0);
+    int reads = (s.flags & HP_STEP_OWN) || ((s.flags & HP_STEP_REDUCE) && !(s.flags & HP_STEP_DIVIDE));
+    if (((s.flags & HP_STEP_LOAD) && !fits(s.in, s.send_count, sends)) ||
+        (reads && !fits(s.own.in, s.own.count, sends)) ||
+        ((s.flags & HP_STEP_COPY) && !fits(s.out, s.recv_count, recvs)) ||
+        ((s.flags & (HP_STEP_OWN | HP_STEP_DIVIDE)) && !fits(s.own.out, s.own.count, recvs)))
+        return complain(c, position, i, "leaves the caller's arrays");
+    return 1;
+}
+
 static int
 ranges_are_sound(const config *c, int position, uint64_t i)
 {
@@ -194,9 +209,12 @@ ranges_are_sound(const config *c, int position, uint64_t i)
     int rank = c->order[position], reads = s.flags & (HP_STEP_LOAD | HP_STEP_REDUCE);
     uint64_t sends = extent(c, rank, 1), recvs = extent(c, rank, 0);
     uint64_t count = s.flags & HP_STEP_RECV ? s.recv_count : s.send_count;
+    if ((s.flags & HP_STEP_STAGED) &&
+        !(fits(s.stage_recv, s.recv_count, stage) && fits(s.stage_send, s.send_count, stage) &&
+          fits(s.stage_into, s.recv_count, stage) && fits(s.stage_sum, s.own.count, stage)))
+        return complain(c, position, i, "leaves the stage");
     if (s.flags & HP_STEP_STAGED)
-        return fits(s.stage_recv, s.recv_count, stage) && fits(s.stage_send, s.send_count, stage) &&
-               fits(s.stage_into, s.recv_count, stage) && fits(s.stage_sum, s.own.count, stage);
+        return c->plan.algorithm != HP_ALG_LEVELS || level_ranges_are_sound(c, position, i);
     if (s.recv_count > slot || s.send_count > slot)
         return complain(c, position, i, "a slice exceeds the slot");
     if (reads && !fits(s.in, s.flags & HP_STEP_LOAD ? s.send_count : count, sends))
@@ -294,7 +312,6 @@ sizes_at(int i)
 }
 
 /* 0, 1, around n, primes, and totals whose bytes pass 2^32 and 2^40 (for blocked kinds the block alone does). */
-enum { COUNTS = 16 };
 static uint64_t
 count_at(int i, int n)
 {

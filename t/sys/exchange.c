@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranks that exchange do not announce their calls. Some call a small allreduce, the others something else: whoever they
- * are, every rank has HOOP_ERR_MISMATCH soon, with the server and without it. Only a broadcast may have ended before.
+ * Ranks that exchange, and those over two levels, do not announce their calls. Some call a small allreduce, or an allgather
+ * over levels, the others something else: whoever they are, every rank has HOOP_ERR_MISMATCH soon, with the server and
+ * without it. Only a broadcast may have ended before.
  */
 #include "hoop.h"
 #include "t/tap/tap.h"
@@ -17,25 +18,30 @@
 enum { LONG = 300000, SOON_MS = 4000 };
 
 typedef enum other {
+    SMALL,
     OTHER_COUNT,
     LONG_ALLREDUCE,
     BROADCAST,
     BARRIER,
     ALLTOALL,
+    ALLGATHER,
+    REDUCE_SCATTER,
     GROUP,      /* of two, which have two numbers */
     LONG_GROUP, /* of twelve, which goes round the ring */
     TOO_LONG,   /* for two ranks to exchange: see lib/plan.c */
     TWO,        /* small and long, both in progress */
     OTHERS
 } other;
-static const char *const name[OTHERS] = {"another count", "a long allreduce",      "a broadcast",
-                                         "a barrier",     "an alltoall",           "a group",
-                                         "a long group",  "an array above 48 KiB", "two allreduces"};
+static const char *const name[OTHERS] = {
+    "a small allreduce", "another count", "a long allreduce",      "a broadcast",
+    "a barrier",         "an alltoall",   "an allgather",          "a reduce_scatter",
+    "a group",           "a long group",  "an array above 48 KiB", "two allreduces"};
 
 /* Bit r of `who`: rank r calls the other one. */
 typedef struct disagreement {
-    other what;
+    other what, instead; /* of that */
     unsigned who;
+    int host; /* ranks of one, over levels; 0: all are on one */
     int without_server;
 } disagreement;
 
@@ -78,6 +84,9 @@ call_other(other what, hoop_comm *comm)
     case LONG_GROUP: return call_group(comm, 12, 15000);
     case TOO_LONG: return hoop_allreduce(from, to, 12289, HOOP_INT32, HOOP_SUM, comm);
     case TWO: return call_two(comm);
+    case SMALL: return hoop_allreduce(from, to, 4, HOOP_INT32, HOOP_SUM, comm);
+    case ALLGATHER: return hoop_allgather(from, to, 4, HOOP_INT32, comm);
+    case REDUCE_SCATTER: return hoop_reduce_scatter(from, to, 4, HOOP_INT32, HOOP_SUM, comm);
     default: return hoop_alltoall(from, to, 3, HOOP_INT32, comm);
     }
 }
@@ -92,14 +101,14 @@ static int
 disagree(int rank, int size, void *arg)
 {
     const disagreement *d = arg;
-    int32_t from[4] = {0}, to[4];
+    if (d->host)
+        party_set_host(rank, d->host);
     hoop_comm *comm = party_join(1);
     hoop_error e = {.size = sizeof(e)};
     if (d->without_server)
         party_nap(0.5); /* the test ends the server meanwhile */
     double since = party_clock();
-    hoop_result result =
-        d->who >> rank & 1 ? call_other(d->what, comm) : hoop_allreduce(from, to, 4, HOOP_INT32, HOOP_SUM, comm);
+    hoop_result result = call_other(d->who >> rank & 1 ? d->what : d->instead, comm);
     hoop_comm_error(comm, &e);
     party_note("%d %d %s", (int)result, (int)((party_clock() - since) * 1000), e.text);
     hoop_comm_destroy(comm);
@@ -203,7 +212,8 @@ all_know(int size, disagreement *d)
         int may_end = d->what == BROADCAST && (d->who >> rank & 1) && result == HOOP_SUCCESS;
         int named = d->what != TWO || strstr(p.guest[rank].note, "called allreduce of 5 x int32");
         right &= case_ok(((result == HOOP_ERR_MISMATCH && named) || may_end) && soon,
-                         "%d ranks, %s by %#x, rank %d: %s", size, name[d->what], d->who, rank, p.guest[rank].note);
+                         "%d ranks, %s by %#x instead of %s, rank %d: %s", size, name[d->what], d->who,
+                         name[d->instead], rank, p.guest[rank].note);
     }
     return right;
 }
@@ -211,11 +221,11 @@ all_know(int size, disagreement *d)
 static void
 test_everybody(int size)
 {
-    for (other what = 0; what < OTHERS; what++) {
+    for (other what = OTHER_COUNT; what < OTHERS; what++) {
         int right = 1, runs = 0;
         for (unsigned who = 1; who + 1 < 1U << size && right;
              who += size == 2 ? 1 : 1 + (unsigned)tap_pick(size == 4 ? 3 : 120), runs++) {
-            disagreement d = {what, who, 0};
+            disagreement d = {what, SMALL, who, 0, 0};
             right = all_know(size, &d);
         }
         ok(right, "%d ranks: %s instead of a small allreduce, by whomever (%d runs)", size, name[what], runs);
@@ -226,8 +236,8 @@ static void
 test_without_server(int size)
 {
     int right = 1;
-    for (other what = 0; what < OTHERS && right; what++) {
-        disagreement d = {what, 1 + (unsigned)tap_pick((1U << size) - 2), 1};
+    for (other what = OTHER_COUNT; what < OTHERS && right; what++) {
+        disagreement d = {what, SMALL, 1 + (unsigned)tap_pick((1U << size) - 2), 0, 1};
         party_open(&p);
         right = all_know(size, &d);
         party_close(&p);
@@ -235,11 +245,32 @@ test_without_server(int size)
     ok(right, "%d ranks without a server: each of these", size);
 }
 
+/* Two hosts of two ranks each. */
+static void
+test_levels(other instead, int without_server)
+{
+    int right = 1, runs = 0;
+    for (other what = 0; what < OTHERS && right; what++)
+        for (unsigned who = 1; who < 15 && right && what != instead; who += 1 + (unsigned)tap_pick(5), runs++) {
+            disagreement d = {what, instead, who, 2, without_server};
+            if (without_server)
+                party_open(&p);
+            right = all_know(4, &d);
+            if (without_server)
+                party_close(&p);
+            who += without_server ? 5 : 0;
+        }
+    ok(right, "over levels%s: others instead of %s, by whomever (%d runs)", without_server ? " without a server" : "",
+       name[instead], runs);
+}
+
 static void
 play(int scene)
 {
     static const int sizes[] = {2, 4, 8};
-    if (scene < 3)
+    if (scene >= 6)
+        test_levels(scene % 2 ? ALLGATHER : REDUCE_SCATTER, scene >= 8);
+    else if (scene < 3)
         test_everybody(sizes[scene]);
     else if (scene < 5)
         test_without_server(sizes[scene - 3]);
@@ -260,7 +291,7 @@ main(void)
     party_open(&p);
     test_late(0);
     test_late(1);
-    tap_scenes(6, play);
+    tap_scenes(10, play);
     party_close(&p);
     return 0;
 }

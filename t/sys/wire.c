@@ -133,13 +133,15 @@ is_bounded(const trial *t, exact e, double got)
 }
 
 /*
- * A block of results. `shared`: all ranks get them, so that they are rounded once more, unless each of two hosts has summed
- * both. What is not shared never goes over two levels.
+ * Who gets results: one rank, which has as many as it likes, or as many as each; or all ranks, so that they are rounded once
+ * more, unless each of two hosts has summed both. The first never go over two levels, the second where hosts are equal.
  */
+typedef enum audience { ONE, ONE_OF_EQUALS, ALL } audience;
+
 static void
-wanted(const trial *t, uint64_t first, uint64_t count, int shared, float *all, exact *exacts)
+wanted(const trial *t, uint64_t first, uint64_t count, audience who, float *all, exact *exacts)
 {
-    int together = shared ? t->together : 1;
+    int together = who == ALL || (who == ONE_OF_EQUALS && t->size % t->together == 0) ? t->together : 1;
     float host[BLOCK];
     memset(exacts, 0, count * sizeof(*exacts));
     for (int r = 0; r < t->size; r++) {
@@ -162,16 +164,16 @@ wanted(const trial *t, uint64_t first, uint64_t count, int shared, float *all, e
     }
     for (uint64_t i = 0; i < count && t->op == HOOP_AVG; i++)
         all[i] /= (float)t->size;
-    if (shared && (together == 1 || t->size > 2 * together))
+    if (who == ALL && (together == 1 || t->size > 2 * together))
         round_block(t, all, count);
 }
 
 static int
-block_is_right(trial *t, const float *got, uint64_t first, uint64_t count, int shared)
+block_is_right(trial *t, const float *got, uint64_t first, uint64_t count, audience who)
 {
     float want[BLOCK];
     exact exacts[BLOCK];
-    wanted(t, first, count, shared, want, exacts);
+    wanted(t, first, count, who, want, exacts);
     for (uint64_t i = 0; i < count; i++) {
         if (isnan(want[i]) ? isnan(got[i])
                            : bits_of(got[i]) == bits_of(want[i]) && is_bounded(t, exacts[i], (double)got[i]))
@@ -195,13 +197,13 @@ are_identical(const trial *t, const float *got, uint64_t count)
 
 /* Of what all ranks get, each judges some of the blocks, and all must hold the same bits. */
 static int
-are_right(trial *t, const float *got, uint64_t first, uint64_t count, int shared)
+are_right(trial *t, const float *got, uint64_t first, uint64_t count, audience who)
 {
-    uint64_t step = shared ? (uint64_t)t->size : 1, at = shared ? (uint64_t)t->rank * BLOCK : 0;
+    uint64_t step = who == ALL ? (uint64_t)t->size : 1, at = who == ALL ? (uint64_t)t->rank * BLOCK : 0;
     for (; at < count; at += step * BLOCK)
-        if (!block_is_right(t, got + at, first + at, count - at < BLOCK ? count - at : BLOCK, shared))
+        if (!block_is_right(t, got + at, first + at, count - at < BLOCK ? count - at : BLOCK, who))
             return 0;
-    return !shared || are_identical(t, got, count);
+    return who != ALL || are_identical(t, got, count);
 }
 
 static void
@@ -229,7 +231,7 @@ reduces(trial *t, uint64_t count, int in_place)
     float *result = in_place ? t->send : t->recv;
     fill(t, count);
     return hoop_allreduce(t->send, result, count, HOOP_FLOAT32, t->op, t->comm) == HOOP_SUCCESS &&
-           are_right(t, result, 0, count, 1);
+           are_right(t, result, 0, count, ALL);
 }
 
 static int
@@ -237,7 +239,7 @@ scatters(trial *t, uint64_t each)
 {
     fill(t, each * (uint64_t)t->size);
     return hoop_reduce_scatter(t->send, t->recv, each, HOOP_FLOAT32, t->op, t->comm) == HOOP_SUCCESS &&
-           are_right(t, t->recv, each * (uint64_t)t->rank, each, 0);
+           are_right(t, t->recv, each * (uint64_t)t->rank, each, ONE_OF_EQUALS);
 }
 
 static int
@@ -251,7 +253,7 @@ scatters_uneven(trial *t, uint64_t each)
     }
     fill(t, all);
     return hoop_reduce_scatterv(t->send, t->recv, counts, NULL, HOOP_FLOAT32, t->op, t->comm) == HOOP_SUCCESS &&
-           are_right(t, t->recv, first, counts[t->rank], 0);
+           are_right(t, t->recv, first, counts[t->rank], ONE);
 }
 
 /* Tensors that are cut anywhere become one operation. */
@@ -265,7 +267,7 @@ in_a_group(trial *t, uint64_t count)
         n = n < count - at ? n : count - at;
         good &= hoop_allreduce(t->send + at, t->recv + at, n, HOOP_FLOAT32, t->op, t->comm) == HOOP_SUCCESS;
     }
-    return (hoop_group_end(t->comm) == HOOP_SUCCESS) & good && are_right(t, t->recv, 0, count, 1);
+    return (hoop_group_end(t->comm) == HOOP_SUCCESS) & good && are_right(t, t->recv, 0, count, ALL);
 }
 
 /* An option for it, and one against it, whatever the setting is. */
@@ -282,7 +284,7 @@ by_option(trial *t, uint64_t count)
             hoop_work_wait(work, -1) || narrowed(t) - before != (uint64_t)k)
             return 0;
     }
-    return are_right(t, t->recv, 0, count, 1);
+    return are_right(t, t->recv, 0, count, ALL);
 }
 
 /* Whether no element has lost anything: the sums of the results, and what is left of all ranks, are those of the elements. */

@@ -246,7 +246,7 @@ static double
 timed(trial *t)
 {
     double start = now();
-    t->peer->allreduce(t->peer->context, t->data, t->count);
+    t->peer->run(t->peer->context, t->data, t->count);
     return now() - start;
 }
 
@@ -274,18 +274,44 @@ is_right(const trial *t, float got, float right)
     return fabs((double)got - (double)right) <= t->peer->within * (double)right;
 }
 
+bench_kind
+bench_kind_wanted(void)
+{
+    const char *name = getenv("BENCH_KIND");
+    if (!name || !*name || strcmp(name, "allreduce") == 0)
+        return BENCH_ALLREDUCE;
+    if (strcmp(name, "reduce_scatter") == 0)
+        return BENCH_REDUCE_SCATTER;
+    if (strcmp(name, "allgather") == 0)
+        return BENCH_ALLGATHER;
+    errno = 0;
+    bench_die("BENCH_KIND is allreduce, reduce_scatter or allgather");
+}
+
+/* What element i must be afterwards on this rank. */
+static float
+result(bench_kind kind, size_t each, size_t i)
+{
+    if (kind == BENCH_ALLGATHER)
+        return addend((int)(i / each), i);
+    return (float)(size * (size + 1) / 2) * (float)(1 + i % 13);
+}
+
 /* The first operation of a size: timed apart, and its result is checked. */
 static void
 check(trial *t)
 {
+    bench_kind kind = bench_kind_wanted();
+    size_t each = t->count / (size_t)size, own = (size_t)rank * each;
+    size_t first = kind == BENCH_REDUCE_SCATTER ? own : 0, count = kind == BENCH_REDUCE_SCATTER ? each : t->count;
+    const float *got = t->data + (t->peer->at_start ? 0 : first);
     long wrong = 0;
-    float ranks_sum = (float)(size * (size + 1) / 2);
     for (size_t i = 0; i < t->count; i++)
-        t->data[i] = addend(rank, i);
+        t->data[i] = kind == BENCH_ALLGATHER && (i < own || i >= own + each) ? -1 : addend(rank, i);
     bench_barrier();
     t->first = slowest(timed(t));
-    for (size_t i = 0; i < t->count && !t->peer->moves_only; i++)
-        wrong += !is_right(t, t->data[i], ranks_sum * (float)(1 + i % 13));
+    for (size_t i = 0; i < count && !t->peer->moves_only; i++)
+        wrong += !is_right(t, got[i], result(kind, each, first + i));
     shared->wrong[rank] = wrong;
 }
 
@@ -362,7 +388,7 @@ run_back_to_back(trial *t)
     cpu = cpu_seconds();
     start = now();
     for (int i = 0; i < repeats; i++)
-        t->peer->allreduce(t->peer->context, t->data, t->count);
+        t->peer->run(t->peer->context, t->data, t->count);
     t->back_to_back = slowest(now() - start) / repeats;
     t->cpu = (cpu_seconds() - cpu) / repeats;
 }
@@ -415,6 +441,9 @@ run_size(const bench_peer *peer, size_t bytes)
     t = (trial){0};
     t.peer = peer;
     t.count = bytes / sizeof(float);
+    errno = 0;
+    if (bench_kind_wanted() != BENCH_ALLREDUCE && t.count % (size_t)size != 0)
+        bench_die("BENCH_SIZES: a size has no block of whole floats for each rank");
     t.bytes = t.count * sizeof(float);
     set_limit(limit_of(++sizes_begun), "measuring", t.bytes);
     largest = t.bytes > largest ? t.bytes : largest;

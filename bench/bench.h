@@ -7,7 +7,8 @@
  *
  * Environment: BENCH_SHM (required), BENCH_LABEL (name in the results), BENCH_SIZES (bytes, comma list), BENCH_CAP
  * (seconds of samples of a size), BENCH_LARGE (samples of sizes above 16 MiB), BENCH_LIMITS (seconds until a rank ends
- * itself with status 124, comma list: for bring-up, then for each size; unset: never).
+ * itself with status 124, comma list: for bring-up, then for each size; unset: never), BENCH_KIND (allreduce, the default,
+ * reduce_scatter or allgather; of the last two a rank has one of as many blocks of the array as there are ranks, in place).
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -21,10 +22,16 @@ extern "C" {
 typedef struct bench_peer {
     void *context;
     void (*prepare)(void *context, float *data, size_t count);   /* once for each size, not timed; may be NULL */
-    void (*allreduce)(void *context, float *data, size_t count); /* sum, in place */
+    void (*run)(void *context, float *data, size_t count);       /* the collective, in place */
+    int at_start;   /* a reduce_scatter leaves the result in the first block, not in the rank's own */
     int moves_only; /* a limit: bytes move, nothing is summed, so there is nothing to check */
     double within;  /* how far a result may be off, to the right one; 0: it is exact */
 } bench_peer;
+
+typedef enum bench_kind { BENCH_ALLREDUCE, BENCH_REDUCE_SCATTER, BENCH_ALLGATHER } bench_kind;
+
+/* By BENCH_KIND. */
+bench_kind bench_kind_wanted(void);
 
 /* Joins the other ranks of this run. Ends the program with a sentence when it cannot. */
 void bench_join(int rank, int size);

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 # curves: gnuplot's data from compare's sorted lines (see table.awk): one data set a peer, titled with its name, of the lines
-# X MICROSECONDS BUSBW, the median of all samples. X is the size for n ranks, or the number of ranks for `size` bytes.
+# X MICROSECONDS BUSBW, the median of all samples. X is the size for n ranks, or the number of ranks for `size` bytes. `passes` is as in table.awk.
 
 function close_point()
 {
     if (samples) {
         t = (sample[int((samples + 1) / 2)] + sample[int(samples / 2) + 1]) / 2
-        points[peer] = points[peer] (size ? ranks : bytes) " " t * 1e6 " " 2 * (ranks - 1) / ranks * bytes / t / 1e9 "\n"
+        points[peer] = points[peer] (size ? ranks : bytes) " " t * 1e6 " " passes * (ranks - 1) / ranks * bytes / t / 1e9 "\n"
     }
     samples = 0
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * hoop_bench: hoop under the harness of bench.h. A program of the public interface only; started by hooprun. BENCH_HOOP
- * says how the array is reduced: "fused", as tensors of 4 KiB in one group; "apart", the same with a call for each that
+ * says how an array is reduced: "fused", as tensors of 4 KiB in one group; "apart", the same with a call for each that
  * waits; otherwise at once.
  */
 #include "bench.h"
@@ -29,6 +29,24 @@ allreduce(void *context, float *data, size_t count)
 {
     hoop_comm *comm = context;
     must(hoop_allreduce(data, data, count, HOOP_FLOAT32, HOOP_SUM, comm), comm);
+}
+
+/* In place: a rank's block lies in the array. */
+static void
+reduce_scatter(void *context, float *data, size_t count)
+{
+    hoop_comm *comm = context;
+    size_t each = count / (size_t)hoop_comm_size(comm);
+    float *own = data + (size_t)hoop_comm_rank(comm) * each;
+    must(hoop_reduce_scatter(data, own, each, HOOP_FLOAT32, HOOP_SUM, comm), comm);
+}
+
+static void
+allgather(void *context, float *data, size_t count)
+{
+    hoop_comm *comm = context;
+    size_t each = count / (size_t)hoop_comm_size(comm);
+    must(hoop_allgather(data + (size_t)hoop_comm_rank(comm) * each, data, each, HOOP_FLOAT32, comm), comm);
 }
 
 /*
@@ -67,13 +85,14 @@ int
 main(void)
 {
     hoop_comm *comm;
-    bench_peer peer = {.allreduce = allreduce};
+    void (*const kinds[])(void *, float *, size_t) = {allreduce, reduce_scatter, allgather};
+    bench_peer peer = {.run = kinds[bench_kind_wanted()]};
     const char *how = getenv("BENCH_HOOP"), *wire = getenv("HOOP_WIRE_DTYPE");
     int bad;
     if (how && strcmp(how, "fused") == 0)
-        peer.allreduce = allreduce_fused;
+        peer.run = allreduce_fused;
     else if (how && strcmp(how, "apart") == 0)
-        peer.allreduce = allreduce_apart;
+        peer.run = allreduce_apart;
     if (wire && strcmp(wire, "e4m3") == 0) /* the addends, then the sum, to the nearest with 4 bits */
         peer.within = 2.0625 / 16;
     must(hoop_comm_create(&comm, NULL), NULL);

@@ -107,7 +107,7 @@ int
 main(void)
 {
     cube c = {.rank = bench_number("BENCH_RANK")};
-    bench_peer peer = {.context = &c, .prepare = prepare, .allreduce = allreduce};
+    bench_peer peer = {.context = &c, .prepare = prepare, .run = allreduce};
     int size = bench_number("BENCH_RANKS"), bad;
     bench_join(c.rank, size);
     while (1 << c.hops < size && c.hops < HOPS_MAX)

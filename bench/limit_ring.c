@@ -161,7 +161,7 @@ int
 main(void)
 {
     ring r = {.hot = getenv("LIMIT_HOT") != NULL, .splice = getenv("LIMIT_SPLICE") != NULL};
-    bench_peer peer = {.context = &r, .allreduce = move_bytes, .moves_only = 1};
+    bench_peer peer = {.context = &r, .run = move_bytes, .moves_only = 1};
     int rank = bench_number("BENCH_RANK"), got, bad;
     r.size = bench_number("BENCH_RANKS");
     bench_join(rank, r.size);

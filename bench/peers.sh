@@ -76,7 +76,8 @@ obstacle()
 {
     case $1 in
     hoop | hoop[:@]* | ompi* | mpich*) ;;
-    *) [ "$each" = 1 ] || { echo 'only hoop and the MPIs know of several ranks on a host'; return; } ;;
+    *) [ $collective = allreduce ] || { echo 'only hoop and the MPIs have other collectives here'; return; }
+       [ "$each" = 1 ] || { echo 'only hoop and the MPIs know of several ranks on a host'; return; } ;;
     esac
     ! is_own "$1" || return 0
     case $1 in
@@ -122,7 +123,7 @@ compile_peer()
 
 # ---- starting, one peer at one number of ranks ---------------------------------------------------------------------
 
-passed='BENCH_SHM BENCH_LABEL BENCH_SIZES BENCH_CAP BENCH_LARGE BENCH_LIMITS BENCH_HOOP'
+passed='BENCH_SHM BENCH_LABEL BENCH_SIZES BENCH_CAP BENCH_LARGE BENCH_LIMITS BENCH_HOOP BENCH_KIND'
 
 # Starts a program that knows no launcher: a process a rank. Its status: that of the first rank that failed.
 each_rank()
@@ -232,7 +233,7 @@ label()
 measure()
 {
     BENCH_SHM=$meeting BENCH_LABEL=$(label "$1") BENCH_SIZES=$bytes BENCH_LARGE=$large BENCH_CAP=$cap BENCH_LIMITS=$limits
-    BENCH_HOOP=
+    BENCH_HOOP= BENCH_KIND=$collective
     export $passed
     if is_own "$1"; then
         each_rank "$1"

@@ -31,6 +31,10 @@ note_failures()
     done
 }
 
+# An allreduce brings the array past each rank twice, the others once.
+passes=1
+[ $collective != allreduce ] || passes=2
+
 # Text in gnuplot's single quotes.
 quoted()
 {
@@ -41,11 +45,11 @@ quoted()
 # time and bus bandwidth, every peer a curve.
 draw_one()
 {
-    awk -v "$4" -f "$here/curves.awk" "$scratch/sorted" >"$scratch/curves"
+    awk -v "$4" -v passes=$passes -f "$here/curves.awk" "$scratch/sorted" >"$scratch/curves"
     [ -s "$scratch/curves" ] || return 0
     for kind in png svg; do
         gnuplot -e "kind = '$kind'; picture = $(quoted "$out/$1.$kind"); curves = $(quoted "$scratch/curves")" \
-            -e "sets = $(grep -c '^"' "$scratch/curves"); what = '$2'; over = '$3'; machine = $(quoted "$(machine)")" \
+            -e "sets = $(grep -c '^"' "$scratch/curves"); what = '$2'; over = '$3'; collective = '$collective'; machine = $(quoted "$(machine)")" \
             "$here/curves.gp" 2>>"$scratch/errors" || echo 'compare: gnuplot failed; see errors.txt' >&2
     done
 }
@@ -82,8 +86,8 @@ write_results()
     {
         machine
         [ -z "$1" ] || printf '\n**%s**\n' "$1"
-        awk -v line="$(line_rate)" -f "$here/words.awk" -f "$here/table.awk" "$scratch/sorted"
-        [ -z "$views" ] || awk -v views="$views" -f "$here/words.awk" -f "$here/views.awk" "$scratch/sorted"
+        awk -v line="$(line_rate)" -v passes=$passes -f "$here/words.awk" -f "$here/table.awk" "$scratch/sorted"
+        [ -z "$views" ] || awk -v views="$views" -v passes=$passes -f "$here/words.awk" -f "$here/views.awk" "$scratch/sorted"
     } >"$out/table.md"
     cp "$scratch/raw" "$out/raw.txt"
     cp "$scratch/errors" "$out/errors.txt"

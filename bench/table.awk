@@ -3,7 +3,8 @@
 #   RANKS BYTES PEER SECONDS m FIRST CPU PEAK_KB WIRE WRONG BEYOND_KB BEFORE_KB OPENING     a round: its median and the rest
 #   RANKS BYTES PEER SECONDS s                                                              a sample, ascending
 #   RANKS BYTES PEER ROUND x REASON...                                                      a round without a result
-# `line` is the link's rate in bytes a second, empty on loopback. Needs words.awk.
+# `line` is the link's rate in bytes a second, empty on loopback; `passes` the arrays that a rank sends on long rings. Needs
+# words.awk.
 
 # limits move bytes only; shared memory is no TCP; an array in pieces is another task; hoop is hoop; all others are TCP peers.
 function class(peer)
@@ -71,7 +72,7 @@ function close_table(    i, k, best, bus)
     printf "|---|---|---|---|---|---|---|---|%s---|---|---|---|---|---|---|\n", line ? "---|" : ""
     for (k = 1; k <= peers; k++) {
         i = at[k]
-        bus = 2 * (ranks - 1) / ranks * bytes / median[i]
+        bus = passes * (ranks - 1) / ranks * bytes / median[i]
         printf "| %s | %s | %.2f | %s | %s | %s | %s | %.3g |%s %.3g | %.0f | %.1f | %.1f | %.3g | %d | %d |\n", name[i],
             in_time(median[i]), median[i] / median[at[1]], in_time(low[i]), in_time(high[i]), medians[i],
             in_time(firsts[i]), bus / 1e9, line ? sprintf(" %.1f %% |", 100 * bus / line) : "", cpu[i],

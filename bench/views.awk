@@ -57,7 +57,7 @@ function growth(    i, k, start, seen)
         for (k = start = i; k <= cases; k++)
             if (bytes[k] == bytes[i] && peer[k] == peer[i])
                 printf "| %s | %s | %d | %s | %.2f | %.3g | %.3g |\n", peer[k], in_size(bytes[k]), ranks[k], in_time(median[k]),
-                    median[k] / median[start], 2 * (ranks[k] - 1) * bytes[k] / median[k] / 1e9, cpu[k]
+                    median[k] / median[start], passes * (ranks[k] - 1) * bytes[k] / median[k] / 1e9, cpu[k]
     }
 }
 

@@ -61,6 +61,9 @@ refused '-m says how many ranks -n has' -n -p 8 ./quick
 refused '-n has a fixed number of hosts: -g' -n -g ./quick
 refused '-m goes with -n' -m 2x4 ./quick
 refused '-m 5x1: it takes 2 to 4 hosts' -n -m 5x1 ./quick
+refused '-k scan: it takes allreduce, reduce_scatter or allgather' -k scan ./quick
+refused '-s: 64 bytes are no block of whole floats for each of 3 ranks' -k allgather -p '2 3' -s 64 ./quick
+refused '-f reduces an array in pieces' -f -k allgather ./quick
 refused 'there is no peer smoke' smoke
 refused 'there is no peer hooper' hooper
 refused './nothing is no program that can be run' ./nothing

@@ -42,7 +42,7 @@ int
 main(void)
 {
     int rank = bench_number("BENCH_RANK");
-    bench_peer peer = {.context = &rank, .allreduce = allreduce};
+    bench_peer peer = {.context = &rank, .run = allreduce};
     size_t eaten = asked("IDLER_EATS") << 20;
     char *food = malloc(eaten + 1);
     if (!food)

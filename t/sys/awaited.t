@@ -14,11 +14,8 @@ cd "$tmp" || bail "no scratch folder"
 plan_lazy
 
 "$server" --new-secret secret || bail 'no secret'
-# A port that was free a moment ago; nobody answers there yet.
-start "$server" --port "$(own_port)" --secret-file secret >listening
-await grep -q 'listening on' listening || bail 'the server does not start'
-address=$(sed -n 's/^hoop-rendezvous: listening on //p' listening)
-stop "$started"
+own_ports # nobody answers there yet
+address=127.0.0.1:$port
 export HOOP_SECRET_FILE="$tmp/secret"
 
 # rank_of SIZE RANK NAME: by hand, in the background
@@ -34,10 +31,10 @@ ended() { [ "$(cat "$1".status.? 2>/dev/null | wc -l)" = "$2" ]; }
 
 rank_of 3 0 hand
 LOCAL_RANK=1 rank_of 3 1 hand
-port=$address address=127.0.0.1:1
+address=127.0.0.1:1
 HOOP_BOOTSTRAP_TIMEOUT_MS=12000 rank_of 3 0 never
 SLURM_LOCALID=1 HOOP_BOOTSTRAP_TIMEOUT_MS=12000 rank_of 3 0 local
-address=$port
+address=127.0.0.1:$port
 "$hooprun" -n 4 sh -c 'test $HOOP_RANK != 1 || sleep 12; exec "$sleeper" 9 0' >out 2>err </dev/null
 is 0 $? 'under hooprun a rank comes after twelve seconds'
 like '^hooprun: job [0-9a-f]{8}: 3 of 4 ranks are here after [0-9.]+ s; rank 1 \([^ ]+\) is missing$' "$(head -n 1 err)" \
@@ -55,7 +52,7 @@ is 0 "$(grep -c 'no server answers' local.0)" 'nor does a rank whose launcher co
 like '^[12]$' "$(grep -c 'no server answers at 127.0.0.1:1' never.0)" 'where none ever answers a rank says so'
 is 0 "$(grep -c 'the rendezvous server answers' never.0)" 'and never that one does'
 
-start "$server" --port "${address##*:}" --secret-file secret >server.out 2>server.err
+start "$server" --port "$port" --secret-file secret >server.out 2>server.err
 await grep -q 'is missing' server.err
 like '^hoop-rendezvous: job [0-9a-f]{8}: 2 of 3 ranks are here after [0-9.]+ s; rank 2 is missing$' "$(cat server.err)" \
     'a server comes: it says who is missing'

@@ -52,7 +52,7 @@ fine()
 # Ten instants: at the start, between splits, and in them; the server is away for up to two seconds.
 ten_deaths()
 {
-    port=$(own_port)
+    own_ports
     serve "$secret"
     ranks 4 60
     for k in 0 1 2 3 4 5 6 7 8 9; do
@@ -69,7 +69,7 @@ ten_deaths()
 # after WHAT: of splitter
 after()
 {
-    port=$(own_port)
+    own_ports
     serve "$secret"
     ranks 4 6 "$1"
     wait_for 60 has_done 2
@@ -80,7 +80,7 @@ after()
 # The server dies after the last rank has left, and before the others do.
 early()
 {
-    port=$(own_port)
+    own_ports
     serve "$secret"
     ranks 4 2 early
     await ended 1
@@ -108,7 +108,7 @@ grows()
 
 impostor()
 {
-    port=$(own_port)
+    own_ports
     serve "$secret"
     ranks 4 20
     wait_for 60 has_done 2

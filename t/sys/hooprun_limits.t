@@ -79,7 +79,7 @@ like 'hooprun has started hooprun 2 times' "$(cat err)" 'hooprun in the place of
 is '' "$(cat out)" '... starts nothing'
 
 # timeout(1), systemd, batch systems and a closed terminal signal the whole group, with the remote shells in it.
-port=$(own_port)
+own_ports
 start "$abs_top_builddir/t/sys/far_shell" serve "$port" 2>served
 cat >far <<END
 #!/bin/sh

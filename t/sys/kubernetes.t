@@ -75,7 +75,7 @@ mkdir home
 export HOME="$tmp/home" HOOP_SOCKET_IFNAME=lo HOOP_CONF_FILE=
 export HOOP_BOOTSTRAP_TIMEOUT_MS=$((30000 * ${HOOP_TEST_TIME_FACTOR:-1}))
 "$abs_top_builddir/bin/hoop-rendezvous" --new-secret secret
-port=$(own_port)
+own_ports 17
 
 # ring TEXT SIZE VARIABLE...: `R` in a variable stands for the rank, as the cluster sets it
 ring()

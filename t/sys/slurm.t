@@ -33,7 +33,7 @@ plan 17
 # --- a cluster -------------------------------------------------------------------------------------------------------
 
 here=$(hostname)
-port=$(own_port)
+own_ports 17
 lib=$(dirname "$(find "$tmp/root" -name slurm-wlm -type d -path '*/lib/*' | head -n 1)")
 export LD_LIBRARY_PATH="$lib/slurm-wlm:$lib" SLURM_CONF="$tmp/slurm.conf" HOME="$tmp/home"
 export HOOP_SOCKET_IFNAME=lo HOOP_BOOTSTRAP_TIMEOUT_MS=$((30000 * ${HOOP_TEST_TIME_FACTOR:-1})) HOOP_CONF_FILE=

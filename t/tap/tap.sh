@@ -19,12 +19,17 @@
 #                                     runtime files of its own; scenes that mostly sleep run side by side; $tap_pid is the
 #                                     number of the scene's process
 #     scenes_end                      waits for all scenes; their checks become checks of this test, scene by scene
+#     own_ports [N]                   in $port the first of N ports in a row, by default 1, that are this test's or scene's
+#                                     alone, and on which nobody listens
 #     gone PID...                     true when these processes have ended
 #     stop PID                        TERM, two seconds, KILL
 
 tap_pid=$$ tap_run=0 tap_failed=0 tap_planned= tap_started= tap_scenes= started=
 abs_top_srcdir=${abs_top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
 abs_top_builddir=${abs_top_builddir:-$abs_top_srcdir/build}
+
+# MPICH's UCX fails if an interface goes away while it looks at all of them, and those of other tests do.
+export UCX_NET_DEVICES=lo
 
 if [ -n "${HOOP_TEST_TMP:-}" ]; then
     tmp=$HOOP_TEST_TMP tap_own=
@@ -201,8 +206,15 @@ stop()
     wait "$1" 2>/dev/null
 }
 
-# A port of this test's own, or of this scene's, below those that the system gives to programs that ask for any.
-own_port() { echo $((20000 + tap_pid % 12000)); }
+# A process holds them until the test or the scene ends.
+own_ports()
+{
+    mkfifo "$tmp/own_ports" || bail "no fifo in $tmp"
+    "$abs_top_builddir/t/tap/hold_ports" "${1:-1}" >"$tmp/own_ports" &
+    tap_started="$tap_started $!"
+    read -r port <"$tmp/own_ports" || bail 'no free ports'
+    rm "$tmp/own_ports"
+}
 
 done_testing()
 {

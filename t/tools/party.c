@@ -4,6 +4,7 @@
 
 #include "net/loop.h"
 #include "rendezvous/server.h"
+#include "t/tap/ports.h"
 #include "t/tap/tap.h"
 
 #include <fcntl.h>
@@ -74,14 +75,10 @@ party_port_is_free(int port)
 int
 party_ports(int n)
 {
-    for (int try = 0; try < 200; try++) {
-        int first = 10000 + (int)tap_pick(20000), free = 0;
-        while (free < n && party_port_is_free(first + free))
-            free++;
-        if (free == n)
-            return first;
-    }
-    bail("no %d free ports in a row", n);
+    int first = ports_hold(n);
+    if (first < 0)
+        bail("no %d free ports in a row", n);
+    return first;
 }
 
 struct sockaddr_in

@@ -88,7 +88,7 @@ void party_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 double party_clock(void);
 void party_nap(double seconds);
 
-/* The first of n ports in a row, below those that the system chooses, on which nothing listens now. */
+/* The first of n ports in a row that are this test's alone, and on which nothing listens. */
 int party_ports(int n);
 int party_port_is_free(int port);
 

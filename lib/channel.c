@@ -13,8 +13,7 @@
 
 #include <stdlib.h>
 
-/* steps on one link beyond W: each operation with a window of its own has a stage, and at most two steps on a link at once */
-enum { STAGED_LINK = 2 * HP_STAGES, LINE = 64 /* of the cache: stages begin there */ };
+enum { LINE = 64 /* of the cache: stages begin there */ };
 
 static hp_slot *
 slot_of(hp_channel *channel, uint64_t step)
@@ -137,11 +136,9 @@ static hp_link *
 new_link(const hp_channel *channel, int sending, int distance, int stripes)
 {
     int self = rank_at(channel, channel->o.position), step = sending ? distance : -distance;
-    uint32_t capacity = 1;
-    while (capacity < channel->o.window + STAGED_LINK)
-        capacity *= 2;
+    int peer = rank_at(channel, (int64_t)channel->o.position + step);
     hp_link *link =
-        hp_link_new(sending, self, rank_at(channel, (int64_t)channel->o.position + step), distance, stripes, capacity);
+        hp_link_new(sending, self, peer, distance, stripes, HP_WINDOW_MAX); /* a step has one post on it at most */
     if (link) {
         link->size = channel->o.size;
         link->total = channel->o.bytes ? &channel->o.bytes[sending] : NULL;

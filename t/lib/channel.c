@@ -40,13 +40,13 @@ call_of(int kind, int size, uint64_t count)
     return call;
 }
 
-/* Hosts of one rank to as many as there are, one after the other. */
+/* Hosts of `even` ranks, or of one rank to as many as there are, one after the other. */
 static const hp_host_map *
-some_hosts(int size)
+some_hosts(int size, uint64_t even)
 {
     static int first[SIM_RANKS_MAX + 1];
     static hp_host_map hosts = {.first = first};
-    uint64_t host[SIM_RANKS_MAX], even = tap_pick(2) ? 1 + tap_pick((uint64_t)size) : 0;
+    uint64_t host[SIM_RANKS_MAX];
     for (int r = 0; r < size; r++)
         host[r] = r == 0 ? 1 : even ? 1 + (uint64_t)r / even : host[r - 1] + (tap_pick(3) == 0);
     hp_host_map_fill(&hosts, host, size);
@@ -57,7 +57,7 @@ some_hosts(int size)
 static void
 set_levels(sim_ring *o)
 {
-    o->hosts = some_hosts(o->size);
+    o->hosts = some_hosts(o->size, tap_pick(2) ? 1 + tap_pick((uint64_t)o->size) : 0);
     o->stage_bytes = (uint32_t)o->size * 64 * (8 + (uint32_t)tap_pick(20));
     o->one_bytes = tap_pick(2) ? 0 : 200;
     o->whole_bytes = tap_pick(2) ? 0 : 600;
@@ -257,10 +257,12 @@ test_levels(void)
     static const int kinds[] = {HP_ALLREDUCE,      HP_ALLREDUCE, HP_ALLREDUCE, HP_REDUCE_SCATTER,
                                 HP_REDUCE_SCATTER, HP_ALLGATHER, HP_ALLGATHER, HP_BARRIER};
     int right = 1, runs = 0;
-    for (int k = 0; k < 600 && right; k++, runs++) {
-        int size = 2 + k % 15;
+    for (int k = 0; k < 500 && right; k++, runs++) {
+        int size = k % 100 ? 2 + k % 15 : 34 + 6 * (int)tap_pick(6);
         sim_ring o = ring_of(size, 1 + (uint32_t)tap_pick(4), 5 + (uint32_t)tap_pick(4));
         set_levels(&o);
+        if (k % 100 == 0) /* many pieces go to one rank */
+            o.hosts = some_hosts(size, 2);
         for (int i = 0; i < 3; i++) {
             add(&o, call_of(kinds[tap_pick(8)], size, tap_pick(2) ? some_count(size) : tap_pick(800)));
             o.call[i].ordered = o.call[i].wire = 0;

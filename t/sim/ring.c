@@ -32,6 +32,7 @@ typedef struct member {
     hp_block blocks[SIM_OPS_MAX][SIM_RANKS_MAX];
     buffers user[SIM_OPS_MAX];
     int started;
+    uint32_t spoilt;                     /* free gather buffers that are full of rubbish already */
     const hp_link *asked[SIM_RANKS_MAX]; /* which links its belt asked what has arrived, in this call of it */
     int asks;
 } member;
@@ -316,8 +317,9 @@ spoil_free_memory(const sim_ring *o, member *m)
     hp_channel *c = m->channel;
     for (uint32_t i = 0; i < c->free_pieces; i++)
         memset(c->free_piece[i], 0xdc, o->slice_bytes);
-    for (uint32_t i = 0; i < c->free_stages; i++)
+    for (uint32_t i = m->spoilt; i < c->free_stages; i++)
         memset(c->free_stage[i], 0xdd, o->stage_bytes);
+    m->spoilt = c->free_stages;
 }
 
 /* A queue wakes no driver for what it has reported: where nothing is new, a belt that has stopped must not move again. It has
@@ -343,7 +345,7 @@ progress(ring *r, int rank)
     if (r->o->device.on_ask && !r->o->net.on_ask && stopped)
         r->overlooked |= look_again(m);
     r->mislaid |= is_mislaid(r->o, m->channel);
-    if (moved && !r->mislaid)
+    if (hp_channel_passed(m->channel) != before && !r->mislaid)
         spoil_free_memory(r->o, m);
     return moved;
 }

@@ -393,14 +393,16 @@ conclude(hoop_comm *comm, uint64_t now)
 {
     hoop_error *s = &comm->fault.suspicion;
     const hp_link *link = comm->fault.ended;
+    hp_probe_state answer = hp_probe_poll(&comm->fault.probe);
     if (link || !has_server(comm, now))
         s->flags |= HOOP_ERROR_BEST_EFFORT;
-    if (link && link->state != HP_LINK_LEFT && hp_probe_poll(&comm->fault.probe) == HP_PROBE_ENDED) {
+    if (link && link->state != HP_LINK_LEFT && answer == HP_PROBE_ENDED) {
         snprintf(s->text, sizeof(s->text), "%s vanished: its process has ended",
                  hp_member_process(&comm->ring->members[link->peer]).text);
         s->rank = link->peer;
-    } else if (link && hp_cut_off_took(link) && hp_probe_poll(&comm->fault.probe) != HP_PROBE_ALIVE) {
-        hp_cut_off_error(comm, link, s);
+    } else if (link && link->state != HP_LINK_LEFT && answer != HP_PROBE_ALIVE &&
+               (hp_cut_off_took(link) || now >= comm->fault.heard_at + comm->sock.peer_timeout)) {
+        hp_cut_off_error(comm, link, s); /* by TCP's account, or by the connection that was to be made again */
     }
     hp_fault_fail(comm, s);
 }

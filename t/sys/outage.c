@@ -8,13 +8,16 @@
  *     split     in a split,
  *     message   or, one of them, in a receive from it
  *     leaver    RANK computes for so long, and leaves; the others exchange messages for 8 s more
+ *     broken    all compute for so long; then RANK's connections break, and all meet in a barrier
  *     first     all compute for so long; then RANK sends to rank 0, on a connection that does not exist yet
  */
 #include "hoop.h"
 
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,6 +36,17 @@ compute(double seconds)
 {
     struct timespec rest = {(time_t)seconds, 0};
     nanosleep(&rest, NULL);
+}
+
+static void
+break_connections(void)
+{
+    struct sockaddr_in peer;
+    for (int fd = 3; fd < 1024; fd++) {
+        socklen_t length = sizeof(peer);
+        if (getpeername(fd, (struct sockaddr *)&peer, &length) == 0 && peer.sin_family == AF_INET)
+            shutdown(fd, SHUT_RDWR);
+    }
 }
 
 static hoop_result
@@ -84,8 +98,10 @@ act(hoop_comm *comm, const char *what, int rank, int size, double seconds, int l
     float word = 1;
     if (strcmp(what, "op") == 0)
         return keep_reducing(comm, rank, size, seconds);
-    if (strcmp(what, "idle") == 0 || strcmp(what, "first") == 0 || rank == late)
+    if (strcmp(what, "idle") == 0 || strcmp(what, "first") == 0 || strcmp(what, "broken") == 0 || rank == late)
         compute(seconds);
+    if (strcmp(what, "broken") == 0 && rank == late)
+        break_connections();
     if (strcmp(what, "split") == 0) {
         hoop_result result = hoop_comm_split(comm, 0, 0, &part);
         return result ? result : hoop_comm_destroy(part);

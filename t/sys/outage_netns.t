@@ -266,11 +266,12 @@ server_gone()
     job op op 60
     job late late 14 0
     job first first 8 2
+    job broken broken 8 2
     kill -9 "$server_pid"
     sleep 3
     netns_pull 3
     ranks='0 1 2'
-    rank_2_is_lost op late first
+    rank_2_is_lost op late first broken
 }
 
 scene pulled pulled 'the cable is pulled' pull

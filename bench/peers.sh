@@ -75,6 +75,7 @@ check_name()
 obstacle()
 {
     case $1 in
+    hoop:*fused* | hoop:*apart*) [ $collective = allreduce ] || { echo 'an array in pieces is reduced'; return; } ;;
     hoop | hoop[:@]* | ompi* | mpich*) ;;
     *) [ $collective = allreduce ] || { echo 'only hoop and the MPIs have other collectives here'; return; }
        [ "$each" = 1 ] || { echo 'only hoop and the MPIs know of several ranks on a host'; return; } ;;

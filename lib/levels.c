@@ -9,9 +9,9 @@
  *     SHARE  if it is split they hand each other their shares;
  *     HAND   within the host each owner sends its part to all other ranks.
  *
- * Of the arrays with one block of the vector for each rank, which are on hosts of L ranks each, every rank owns a part. A
- * share is of the block of the rank that sums it, or has it: a reduce_scatter is the first two phases, an allgather the last
- * two. These shares lie far apart, so within a host a part travels share by share.
+ * A reduce_scatter has the first two phases, an allgather the last two, if each host has L ranks. Rank k of each host owns
+ * part k, which has a share for each host: of what belongs to rank k there. These shares lie far apart in the array, so within
+ * a host a part travels share by share.
  *
  * A rank has a step for each distance of each phase: the peer is d places further, in its host or among the hosts, where
  * both count modulo their number. A smaller host has no peer at the larger distances, and ranks that own nothing have only
@@ -234,7 +234,7 @@ receive(const hp_plan *plan, const int *order, hp_seat me, turn t, hp_step step)
 
 /* Which phase, peer and piece step j of a row is for; the block is counted from the row's number, `row`. */
 static turn
-turn_of(const hp_plan *plan, hp_seat me, uint64_t row, uint32_t j)
+turn_of(const hp_plan *plan, uint64_t row, uint32_t j)
 {
     turn t = {.phase = plan->kind == HP_ALLGATHER ? SHARE : GIVE, .block = row};
     uint32_t within = (uint32_t)(plan->hosts->most - 1), between = (uint32_t)(plan->hosts->count - 1), steps;
@@ -249,8 +249,7 @@ turn_of(const hp_plan *plan, hp_seat me, uint64_t row, uint32_t j)
     t.d = (int)(j % steps) + 1;
     t.last = t.d == (int)steps;
     t.first = j < steps;
-    t.piece = further(me.host, (int)(j / steps) + 1,
-                      plan->pieces); /* the next host's first, with which this one meets first */
+    t.piece = (int)(j / steps) % plan->pieces;
     return t;
 }
 
@@ -258,7 +257,7 @@ hp_step
 hp_levels_step(const hp_plan *plan, const int *order, int position, uint64_t i)
 {
     hp_seat me = hp_host_map_seat(plan->hosts, position);
-    turn t = turn_of(plan, me, i / plan->slices, (uint32_t)(i % plan->slices));
+    turn t = turn_of(plan, i / plan->slices, (uint32_t)(i % plan->slices));
     hp_step step = {.flags = HP_STEP_STAGED};
     if (t.phase == MEET || (t.phase == SHARE && plan->narrow))
         step.flags |= HP_STEP_PACKED;

@@ -211,10 +211,15 @@ rooms_of_levels(const hp_plan *plan)
     return (uint64_t)((comes ? plan->hosts->most + plan->owners : 0) + (stays ? plan->owners : 0));
 }
 
-/* ... and those in the wire's type: a sum and, where it is shared and narrow, the whole one. What hosts send comes on top. */
+/*
+ * ... and those in the wire's type: a sum and, where it is shared and narrow, the whole one. What hosts send comes on top; an
+ * allgather has neither.
+ */
 static uint64_t
 packed_rooms(const hp_plan *plan)
 {
+    if (plan->kind == HP_ALLGATHER)
+        return 0;
     return plan->narrow && plan->split && plan->kind == HP_ALLREDUCE ? 2 : 1;
 }
 
@@ -223,7 +228,8 @@ static uint64_t
 most_of_levels(const hp_plan *plan, uint64_t blocks, const hp_plan_options *options)
 {
     uint64_t line = line_of(plan), plain = line * plan->elem, packed = hp_plan_wire_bytes(plan, line),
-             hosts = (uint64_t)plan->hosts->count, met = packed_rooms(plan) + (plan->split ? 1 : hosts);
+             hosts = plan->kind == HP_ALLGATHER ? 0 : (uint64_t)plan->hosts->count,
+             met = packed_rooms(plan) + (!plan->split ? hosts : hosts > 0);
     uint64_t each = blocks * (rooms_of_levels(plan) * plain + met * packed) + (plan->narrow ? plain : 0);
     uint64_t spare = (plan->split ? blocks * hosts * packed : 0) + (plan->narrow ? CACHE_LINE * packed : 0);
     uint64_t most = options->stage_bytes > spare ? (options->stage_bytes - spare) / (each * (uint64_t)plan->pieces) : 0;
@@ -401,20 +407,20 @@ cut_levels(hp_plan *plan, const hp_call *call, const hp_plan_options *options)
     int scaled = plan->wire == HP_SCALED;
     wanted = wanted > least ? wanted : least;
     most = most < wanted ? most : wanted;
-    plan->grain = scaled || ceil_div(plan->count, owners * hosts) >= 16 * line ? (uint32_t)line : 1;
+    plan->grain = scaled || ceil_div(plan->count, pieces > 1 ? 1 : owners * hosts) >= 16 * line ? (uint32_t)line : 1;
     plan->loops = whole <= most ? 1 : ceil_div(ceil_div(plan->count, plan->grain), parts * (most / plan->grain));
     plan->part = (plan->loops == 1 ? whole : most) * pieces;
     plan->share = plan->split ? part_of(plan->part, hosts, size) : plan->part;
     plan->area = rooms_of_levels(plan) * plan->part;
-    plan->packed_area = packed_rooms(plan) * plan->part + hosts * plan->share;
+    plan->packed_area = plan->kind == HP_ALLGATHER ? 0 : packed_rooms(plan) * plan->part + hosts * plan->share;
     uint64_t blocks = plan->loops == 1 ? 1 : 3, lines = scaled ? CACHE_LINE * line : line;
     plan->packed = blocks * plan->area * elem;
     plan->sums = ceil_div(blocks * plan->packed_area, lines) * lines;
     plan->exchanges = !options->exchange_bytes || plan->share * elem <= options->exchange_bytes;
     plan->exchanges &= plan->share <= EXCHANGE_TWO / elem && plan->kind != HP_ALLGATHER; /* see schedule.h */
-    plan->rows = pieces > 1    ? 3
-                 : plan->split ? 5
-                               : 4; /* in which one block is under way; the next one is a row behind */
+    plan->rows = plan->split ? 5 : 4; /* in which one block is under way; the next one is a row behind */
+    if (pieces > 1)
+        plan->rows = 3;
     plan->window = plan->loops == 1 ? HP_ORDERED_MOST : plan->slices + 1;
     plan->steps = (plan->loops + plan->rows - 1) * plan->slices;
 }

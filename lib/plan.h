@@ -28,7 +28,7 @@ typedef enum hp_algorithm {
 
 enum { HP_ORDERED_MOST = 64 }; /* ranks of a reduction in rank order: a window has so many steps */
 
-/* Which operations go over two levels: none; all that can; vectors for which no doubling and no spread fits. */
+/* Which operations go over two levels: none; all that can; those for which no doubling and no spread fits. */
 typedef enum hp_levels { HP_LEVELS_NONE, HP_LEVELS_ALL, HP_LEVELS_LONG } hp_levels;
 
 typedef struct hp_plan_options {

@@ -64,6 +64,7 @@ refused '-m 5x1: it takes 2 to 4 hosts' -n -m 5x1 ./quick
 refused '-k scan: it takes allreduce, reduce_scatter or allgather' -k scan ./quick
 refused '-s: 64 bytes are no block of whole floats for each of 3 ranks' -k allgather -p '2 3' -s 64 ./quick
 refused '-f reduces an array in pieces' -f -k allgather ./quick
+refused 'hoop:fused is left out: an array in pieces is reduced' -k allgather hoop:fused
 refused 'there is no peer smoke' smoke
 refused 'there is no peer hooper' hooper
 refused './nothing is no program that can be run' ./nothing

@@ -49,7 +49,8 @@ good() { for r in 0 1 2; do echo "rank $r of 3: right"; done; }
 rights() { sed -n 's/^\(rank .*: right\),.*/\1/p' "$@" | sort; }
 
 # meet TEXT NAME: the ranks NAME0, NAME1, NAME2 that were started end well. Ranks of other jobs that knock at the server's
-# port are nothing to warn of. That a rank waits for the server is, but only after five seconds, which others may take here.
+# port are nothing to warn of. A rank that has waited for the server for five seconds may say so: other tests run beside
+# this one.
 meet()
 {
     wait_for 60 ended "$2"0 "$2"1 "$2"2

@@ -21,7 +21,8 @@ apart()
         END { printf "%d %.9f\n", n, most }' "$1" "$2"
 }
 
-accuracy() { sed -n 's/^held-out accuracy: \([0-9.]*\) %.*/\1/p' "$1"; }
+# Of a rank 0 that was lost when it had printed its line, and of the next one: the last.
+accuracy() { sed -n 's|^held-out accuracy: \([0-9.]*\) %.*|\1|p' "$1" | tail -n 1; }
 checksum() { sed -n 's/^parameters: bit-identical on all ranks (ranks [0-9]*, checksum \([0-9a-f]*\))$/\1/p' "$1"; }
 
 # judge RANKS REFERENCE WHOSE ROUNDING EPOCHS: $tmp/RANKS, a run of so many epochs, beside the run in $tmp/REFERENCE, WHOSE.

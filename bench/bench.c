@@ -441,9 +441,6 @@ run_size(const bench_peer *peer, size_t bytes)
     t = (trial){0};
     t.peer = peer;
     t.count = bytes / sizeof(float);
-    errno = 0;
-    if (bench_kind_wanted() != BENCH_ALLREDUCE && t.count % (size_t)size != 0)
-        bench_die("BENCH_SIZES: a size has no block of whole floats for each rank");
     t.bytes = t.count * sizeof(float);
     set_limit(limit_of(++sizes_begun), "measuring", t.bytes);
     largest = t.bytes > largest ? t.bytes : largest;

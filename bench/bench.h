@@ -8,7 +8,7 @@
  * Environment: BENCH_SHM (required), BENCH_LABEL (name in the results), BENCH_SIZES (bytes, comma list), BENCH_CAP
  * (seconds of samples of a size), BENCH_LARGE (samples of sizes above 16 MiB), BENCH_LIMITS (seconds until a rank ends
  * itself with status 124, comma list: for bring-up, then for each size; unset: never), BENCH_KIND (allreduce, the default,
- * reduce_scatter or allgather; of the last two a rank has one of as many blocks of the array as there are ranks, in place).
+ * reduce_scatter or allgather; of the last two a rank has one of as many whole blocks of the array as there are ranks).
  */
 #ifndef BENCH_H
 #define BENCH_H

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # curves: gnuplot's data from compare's sorted lines (see table.awk): one data set a peer, titled with its name, of the lines
-# X MICROSECONDS BUSBW, the median of all samples. X is the size for n ranks, or the number of ranks for `size` bytes. `passes` is as in table.awk.
+# X MICROSECONDS BUSBW, the median of all samples. X is the size for n ranks, or the number of ranks for `size` bytes.
+# `passes` is as in table.awk.
 
 function close_point()
 {

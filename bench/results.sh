@@ -32,8 +32,11 @@ note_failures()
 }
 
 # An allreduce brings the array past each rank twice, the others once.
-passes=1
-[ $collective != allreduce ] || passes=2
+passes=1 adds=' sum'
+case $collective in
+allreduce) passes=2 ;;
+allgather) adds= ;;
+esac
 
 # Text in gnuplot's single quotes.
 quoted()
@@ -49,7 +52,7 @@ draw_one()
     [ -s "$scratch/curves" ] || return 0
     for kind in png svg; do
         gnuplot -e "kind = '$kind'; picture = $(quoted "$out/$1.$kind"); curves = $(quoted "$scratch/curves")" \
-            -e "sets = $(grep -c '^"' "$scratch/curves"); what = '$2'; over = '$3'; collective = '$collective'; machine = $(quoted "$(machine)")" \
+            -e "sets = $(grep -c '^"' "$scratch/curves"); what = '$2'; over = '$3'; collective = '$collective, float32$adds'; machine = $(quoted "$(machine)")" \
             "$here/curves.gp" 2>>"$scratch/errors" || echo 'compare: gnuplot failed; see errors.txt' >&2
     done
 }

@@ -73,14 +73,19 @@ cut(stretch whole, uint64_t parts, uint64_t k, uint32_t grain)
     return (stretch){whole.at + at, count, whole.own + at, whole.room + at};
 }
 
+static stretch
+block_of(const hp_plan *plan, uint64_t block)
+{
+    return cut((stretch){plan->begin, plan->count, plan->begin, 0}, plan->loops, block, plan->grain);
+}
+
 /* Owner k's part of a block. */
 static stretch
 part_of(const hp_plan *plan, uint64_t block, int k)
 {
-    stretch all = {plan->begin, plan->count, plan->begin, 0};
-    all = cut(cut(all, plan->loops, block, plan->grain), (uint64_t)plan->owners, (uint64_t)k, plan->grain);
-    all.room = 0;
-    return all;
+    stretch part = cut(block_of(plan, block), (uint64_t)plan->owners, (uint64_t)k, plan->grain);
+    part.room = 0;
+    return part;
 }
 
 /* What of that part a host sums, or has. */
@@ -88,11 +93,10 @@ static stretch
 share_of(const hp_plan *plan, const int *order, uint64_t block, int k, int host)
 {
     if (plan->pieces > 1) { /* of the block of rank k on that host */
-        stretch all = {plan->begin, plan->count, plan->begin, 0};
-        all = cut(all, plan->loops, block, plan->grain);
-        all.at += (uint64_t)order[plan->hosts->first[host] + k] * plan->block;
-        all.room = (uint64_t)host * plan->share;
-        return all;
+        stretch its = block_of(plan, block);
+        its.at += (uint64_t)order[plan->hosts->first[host] + k] * plan->block;
+        its.room = (uint64_t)host * plan->share;
+        return its;
     }
     stretch part = part_of(plan, block, k);
     return plan->split ? cut(part, (uint64_t)plan->hosts->count, (uint64_t)host, plan->grain) : part;

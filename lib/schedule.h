@@ -16,9 +16,9 @@
  * Nor do the levels. No rank has the result before it has something of all ranks. So if other ranks call what announces
  * itself, or an exchange, one of those sends to a rank that is still over its levels, and that one finds a head which it does
  * not await. If both are over levels, and the ranks of one host differ, its first owner receives from all of them; else
- * hosts differ, and their first owners meet. An allgather sends its block to the same rank of each other host before it waits, on
- * connections that are no exchange's, so that no peer need want them: one that calls something else finds that head. If none
- * does, they hand the blocks on in their hosts, and that is found there.
+ * hosts differ, and their first owners meet. An allgather first sends its block to the same rank of each other host. It uses no
+ * exchange's connections, which both ranks have to want. A peer that calls something else finds that head. If none does, the
+ * ranks hand the blocks on in their hosts, and a rank there finds it.
  */
 #ifndef HP_SCHEDULE_H
 #define HP_SCHEDULE_H

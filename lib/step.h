@@ -9,14 +9,13 @@
 #include <stdint.h>
 
 enum {
-    HP_STEP_RECV = 1,    /* recv_count elements come from `from` */
-    HP_STEP_REDUCE = 2,  /* combined with `in` of the user's sendbuf */
-    HP_STEP_LOAD = 4,    /* send_count elements of sendbuf at `in` go out */
-    HP_STEP_COPY = 8,    /* the result goes to recvbuf at `out` */
-    HP_STEP_SEND = 16,   /* send_count elements go to `to` */
-    HP_STEP_DIVIDE = 32, /* the reduction is complete here: AVG's division */
-    HP_STEP_OWN = 64, /* own.count elements of sendbuf at own.in are also copied to recvbuf at own.out; levels: before
-                                they are sent from there */
+    HP_STEP_RECV = 1,        /* recv_count elements come from `from` */
+    HP_STEP_REDUCE = 2,      /* combined with `in` of the user's sendbuf */
+    HP_STEP_LOAD = 4,        /* send_count elements of sendbuf at `in` go out */
+    HP_STEP_COPY = 8,        /* the result goes to recvbuf at `out` */
+    HP_STEP_SEND = 16,       /* send_count elements go to `to` */
+    HP_STEP_DIVIDE = 32,     /* the reduction is complete here: AVG's division */
+    HP_STEP_OWN = 64,        /* own.count elements of sendbuf at own.in are also copied to recvbuf at own.out */
     HP_STEP_GATHERED = 256,  /* halves: all parts are in the stage, they go to recvbuf */
     HP_STEP_LEFT = 512,      /* doubling: what is received is the left operand of the reduction */
     HP_STEP_EXCHANGE = 1024, /* doubling: both ranks send and receive; one connection serves both directions */

@@ -46,7 +46,7 @@ hoop,1 MiB,4,40.00 ms,2.00,0.157,0.5
 hoop,1 MiB,8,80.00 ms,4.00,0.184,0.5' "$(rows grown 'Growth with the number of ranks')" 'each peer over the ranks, with the bytes that all move'
 if command -v gnuplot >/dev/null; then
     is 'S1048576.png S1048576.svg' "$(echo $(cd grown && ls | grep -E 'png|svg'))" '... and a picture of it'
-    like '>1048576 bytes' "$(tr -d '\n' <grown/S1048576.svg | sed 's/allreduce, float32, in place, //')" '... for its size'
+    like '>1048576 bytes' "$(tr -d '\n' <grown/S1048576.svg | sed 's/allreduce, float32 sum in place, //')" '... for its size'
 else
     skip 2 'gnuplot is not installed'
 fi

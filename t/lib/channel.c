@@ -257,7 +257,7 @@ test_levels(void)
     static const int kinds[] = {HP_ALLREDUCE,      HP_ALLREDUCE, HP_ALLREDUCE, HP_REDUCE_SCATTER,
                                 HP_REDUCE_SCATTER, HP_ALLGATHER, HP_ALLGATHER, HP_BARRIER};
     int right = 1, runs = 0;
-    for (int k = 0; k < 500 && right; k++, runs++) {
+    for (int k = 0; k < 600 && right; k++, runs++) {
         int size = k % 100 ? 2 + k % 15 : 34 + 6 * (int)tap_pick(6);
         sim_ring o = ring_of(size, 1 + (uint32_t)tap_pick(4), 5 + (uint32_t)tap_pick(4));
         set_levels(&o);

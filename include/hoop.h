@@ -543,9 +543,9 @@ typedef struct hoop_stats {
     uint64_t waited_reduction_ns; /* for this rank's own device: its reductions and copies */
     uint64_t slowest_ns;          /* of waited_peer_ns and waited_link_ns, the part for rank slowest_rank */
     int32_t slowest_rank;         /* now: the rank waited for longest, which may itself wait for another; -1: none */
-    uint32_t rtt_us;              /* now: us to the next rank and back: smoothed, or least on one host; 0: unknown */
-    uint64_t retransmits;         /* segments that TCP has sent to the next rank again */
-    uint64_t delivery_rate;       /* now: bytes/s that TCP has last delivered to the next rank; 0: unknown */
+    uint32_t rtt_us;              /* now: us to another rank and back: smoothed, or least on one host; 0: unknown */
+    uint64_t retransmits;         /* segments that TCP has sent to other ranks again */
+    uint64_t delivery_rate;       /* now: bytes/s that TCP has last delivered where most goes; 0: unknown */
     uint64_t entries;             /* collectives whose time of call was kept, every 1,024th; */
     uint64_t entered_ns;          /* the sum of these times by the clock of the server's host, modulo 2^64; */
     uint64_t entered_error_ns;    /* and the most by which that sum may be wrong */
@@ -557,12 +557,13 @@ typedef struct hoop_stats {
     uint64_t repairs;             /* connections to other ranks that broke and were made again */
     uint64_t narrowed;            /* collectives that have ended well, and whose elements travelled narrower: all, */
     uint64_t narrowed_e4m3;       /* and of these, those whose elements travelled as e4m3, in a quarter of the bytes */
+    uint64_t levels; /* collectives that have ended well, and went over two levels, hosts and their ranks */
 } hoop_stats;
 
 /*
  * Fills *stats (its size field must be set). Any thread, at any time, also on a failed communicator; it waits for nothing.
- * The fields of TCP and of the clock are renewed once a second while this rank calls; of several channels the slowest
- * counts, and retransmits of all are added up. While operations run the fields may be of slightly different moments.
+ * The fields of TCP and of the clock are renewed once a second while this rank calls; of several connections the longest
+ * round trip counts, and retransmits of all are added up. While operations run the fields may be of slightly different moments.
  * HOOP_ERR_INVALID_ARGUMENT: comm or stats is NULL, or size is too small; then *stats is as it was.
  */
 hoop_result hoop_comm_stats(const hoop_comm *comm, hoop_stats *stats);

@@ -259,6 +259,8 @@ hp_account_leave(hoop_comm *comm, hoop_work *work)
             hp_count_add(&c->narrowed, (uint64_t)work->calls);
         if (work->channels > 0 && work->plan[0].wire == HP_SCALED)
             hp_count_add(&c->narrowed_e4m3, (uint64_t)work->calls);
+        if (work->channels > 0 && work->plan[0].algorithm == HP_ALG_LEVELS)
+            hp_count_add(&c->levels, (uint64_t)work->calls);
     }
     uint64_t left = work->record.left; /* 0: no recorder took the time */
     if (--c->in_progress > 0)

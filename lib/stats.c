@@ -55,30 +55,32 @@ hp_stats_awaits(const hoop_comm *comm)
     return (hp_awaited){HP_WAIT_DEVICE, -1};
 }
 
-/* Reads what TCP has measured on the way to the next rank, and compares clocks with the server; not without one. */
+/* Reads what TCP has measured on the ways to other ranks, and compares clocks with the server; not without one. */
 static void
 measure(hoop_comm *comm)
 {
     hp_counters *counters = &comm->counters;
-    hp_tcp_path all = {0};
+    const hp_link *most = NULL;
+    uint64_t retransmits = 0, delivery_rate = 0;
+    uint32_t rtt = 0;
     if (comm->state == HP_COMM_READY) /* by the answers so far */
         hp_counters_set_clock(counters, hp_client_compare_clocks(comm->client, 0));
-    for (uint32_t c = 0; c < comm->channels && comm->size > 1; c++) {
-        const hp_link *exchange = comm->channel[c]->to[1]; /* most of what is small travels there */
-        hp_tcp_path path = hp_link_path(comm->channel[c]->out[1]), other = {0};
-        if (exchange)
-            other = hp_link_path(exchange);
-        all.retransmits += path.retransmits + other.retransmits;
-        if (path.rtt_us > all.rtt_us)
-            all.rtt_us = path.rtt_us;
-        if (other.rtt_us > all.rtt_us)
-            all.rtt_us = other.rtt_us;
-        if (all.delivery_rate == 0 || (path.delivery_rate > 0 && path.delivery_rate < all.delivery_rate))
-            all.delivery_rate = path.delivery_rate;
+    hp_link_walk all = hp_comm_links(comm);
+    for (const hp_link *link; (link = hp_link_next(&all));) {
+        if (!link->sending || link->state != HP_LINK_OPEN || hp_link_shares(link))
+            continue;
+        hp_tcp_path path = hp_link_path(link);
+        retransmits += path.retransmits;
+        rtt = path.rtt_us > rtt ? path.rtt_us : rtt;
+        if (most && link->bytes <= most->bytes)
+            continue;
+        most = link;
+        delivery_rate = path.delivery_rate;
     }
-    hp_count_set(&counters->retransmits, all.retransmits);
-    hp_count_set(&counters->rtt_us, all.rtt_us);
-    hp_count_set(&counters->delivery_rate, all.delivery_rate);
+    hp_count_set(&counters->retransmits, retransmits);
+    hp_count_set(&counters->rtt_us, rtt);
+    hp_count_set(&counters->delivery_rate, delivery_rate);
+    hp_count_set(&counters->most_to, most ? (uint64_t)most->peer + 1 : 0);
     hp_count_set(&counters->shares, comm->size > 1 && hp_link_shares(comm->channel[0]->out[1]));
 }
 
@@ -108,6 +110,7 @@ hp_stats_fill(hoop_comm *comm, hoop_stats *stats)
     stats->repairs = hp_count_read(&c->repairs);
     stats->narrowed = hp_count_read(&c->narrowed);
     stats->narrowed_e4m3 = hp_count_read(&c->narrowed_e4m3);
+    stats->levels = hp_count_read(&c->levels);
     uint64_t plan = hp_count_read(&c->plan);
     stats->in_rank_order = (int32_t)(plan % 2);
     snprintf(stats->algorithm, sizeof(stats->algorithm), "%s",
@@ -203,6 +206,7 @@ hp_vitals_send(hoop_comm *comm)
     hp_vitals vitals = {.at = at,
                         .operations = s.operations,
                         .messages = s.messages,
+                        .levels = s.levels,
                         .sent = s.bytes_sent,
                         .received = s.bytes_received,
                         .waited = {[HP_WAIT_PEER] = s.waited_peer_ns,
@@ -215,7 +219,7 @@ hp_vitals_send(hoop_comm *comm)
                         .entered = s.entered_ns,
                         .entered_error = s.entered_error_ns,
                         .rtt = s.rtt_us,
-                        .shares = (uint32_t)s.shares_memory};
+                        .most_to = (int)hp_count_read(&comm->counters.most_to) - 1};
     hp_vitals_put(payload, &vitals);
     hp_membership_inform(hp_client_membership(comm->client), HP_FEATURE_STATS, HP_STATS, payload, sizeof(payload));
 }

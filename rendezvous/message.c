@@ -427,6 +427,7 @@ hp_vitals_put(uint8_t out[HP_VITALS_BYTES], const hp_vitals *vitals)
     uint8_t *p = put64(out, vitals->at);
     p = put64(p, vitals->operations);
     p = put64(p, vitals->messages);
+    p = put64(p, vitals->levels);
     p = put64(p, vitals->sent);
     p = put64(p, vitals->received);
     for (int i = HP_WAIT_PEER; i < HP_WAITS; i++)
@@ -436,7 +437,7 @@ hp_vitals_put(uint8_t out[HP_VITALS_BYTES], const hp_vitals *vitals)
     p = put64(p, vitals->entries);
     p = put64(p, vitals->entered);
     p = put64(p, vitals->entered_error);
-    put32(put32(p, vitals->rtt), vitals->shares);
+    put32(put32(p, vitals->rtt), (uint32_t)vitals->most_to);
 }
 
 int
@@ -446,6 +447,7 @@ hp_vitals_get(hp_vitals *vitals, const uint8_t *in, size_t n)
     vitals->at = take64(&c);
     vitals->operations = take64(&c);
     vitals->messages = take64(&c);
+    vitals->levels = take64(&c);
     vitals->sent = take64(&c);
     vitals->received = take64(&c);
     for (int i = HP_WAIT_PEER; i < HP_WAITS; i++)
@@ -456,7 +458,7 @@ hp_vitals_get(hp_vitals *vitals, const uint8_t *in, size_t n)
     vitals->entered = take64(&c);
     vitals->entered_error = take64(&c);
     vitals->rtt = take32(&c);
-    vitals->shares = take32(&c);
+    vitals->most_to = take_int(&c, -1, HP_WORLD_MAX - 1);
     return whole(&c);
 }
 

@@ -226,7 +226,7 @@ fill_rates(const hp_table_view *v, int rank, hp_row *row)
     snprintf(row->cell[IN], HP_CELL, "%.2f", rates.received / 1e9);
     snprintf(row->cell[WAITED], HP_CELL, "%.0f%% %s", rates.waited * 100,
              rates.waited < 0.005 ? "" : reasons[rates.most]);
-    if (h->last.shares)
+    if (h->last.most_to < 0 && v->ring->ring.size > 1)
         snprintf(row->cell[RESENT], HP_CELL, "memory");
     else
         snprintf(row->cell[RESENT], HP_CELL, "%llu", (unsigned long long)h->last.retransmits);
@@ -328,6 +328,7 @@ add_counters(const hp_table_view *v, const hp_history *h, hp_json *json)
     hp_json_decimal(json, "last_word", seconds(v->now - h->seen), 3);
     hp_json_count(json, "operations", c->operations);
     hp_json_count(json, "messages", c->messages);
+    hp_json_count(json, "over_two_levels", c->levels);
     hp_json_count(json, "bytes_sent", c->sent);
     hp_json_count(json, "bytes_received", c->received);
     hp_json_decimal(json, "sends_per_second", rates.sent, 0);
@@ -343,7 +344,7 @@ add_counters(const hp_table_view *v, const hp_history *h, hp_json *json)
     hp_json_count(json, "retransmits", c->retransmits);
     hp_json_count(json, "round_trip_us", c->rtt);
     hp_json_count(json, "delivery_rate", c->delivery_rate);
-    hp_json_text(json, "medium", c->shares ? "memory" : "tcp");
+    hp_json_text(json, "medium", c->most_to < 0 ? "memory" : "tcp");
     hp_json_close(json);
 }
 

@@ -50,7 +50,7 @@ int
 hp_history_take(hp_history **all, int size, int rank, const uint8_t *payload, size_t n, uint64_t now)
 {
     hp_vitals vitals;
-    if (!hp_vitals_get(&vitals, payload, n))
+    if (!hp_vitals_get(&vitals, payload, n) || vitals.most_to >= size)
         return 0;
     if (!*all)
         *all = hp_alloc((size_t)size, sizeof(**all));
@@ -218,13 +218,15 @@ hp_slow_link
 hp_straggler_link_of(const hp_history *histories, int from, int to, hp_span span, uint64_t now)
 {
     const hp_vitals *last = &histories[from].last;
+    int measured = last->most_to == to;
     return (hp_slow_link){.from = from,
                           .to = to,
                           .share = hp_history_rates(&histories[from], span, now).share[HP_WAIT_LINK],
-                          .rate = last->delivery_rate,
+                          .rate = measured ? last->delivery_rate : 0,
                           .retransmits = last->retransmits,
-                          .rtt = last->rtt,
-                          .shares = last->shares != 0};
+                          .rtt = measured ? last->rtt : 0,
+                          .measured = measured,
+                          .shares = last->most_to < 0};
 }
 
 hp_slow_link
@@ -238,5 +240,6 @@ hp_straggler_link(const hp_history *histories, const hp_ring *ring, hp_span span
         p = least_delivered(histories, ring, span, now);
     if (p < 0)
         return none;
-    return hp_straggler_link_of(histories, ring->order[p], ring->order[(p + 1) % ring->size], span, now);
+    int from = ring->order[p], to = histories[from].last.most_to;
+    return hp_straggler_link_of(histories, from, to >= 0 ? to : ring->order[(p + 1) % ring->size], span, now);
 }

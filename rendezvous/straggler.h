@@ -70,12 +70,13 @@ typedef struct hp_slow_link {
     uint64_t rate;        /* bytes/s as TCP has delivered last; 0: unknown */
     uint64_t retransmits; /* since the beginning */
     uint32_t rtt;         /* us; 0: unknown */
-    int shares;           /* 1: it leads through memory, and TCP has nothing to say of it */
+    int measured;         /* 1: rate, retransmits and rtt are of this link; */
+    int shares;           /* 1: it leads through memory */
 } hp_slow_link;
 
 /*
- * The link from a rank to the next one of the ring on which the sender waits most; if none waits a tenth of the time, one
- * that delivers less than half of what every other one does.
+ * The link of the sender that waits most, to where most of its bytes go: over TCP, if any go there, else to the next rank of
+ * the ring. If none waits a tenth of the time, it is one that delivers less than half of what every other one does.
  */
 hp_slow_link hp_straggler_link(const hp_history *histories, const hp_ring *ring, hp_span span, uint64_t now);
 

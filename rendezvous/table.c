@@ -88,12 +88,14 @@ print_waits(const sums *s, const hp_line_sink *lines)
 const char *
 hp_summary_link(const hp_roster *r, const hp_slow_link *link, char *out, size_t size)
 {
-    char rate[64] = "", round_trip[64] = "", sent[HP_NOUN + 16] = " through memory", bytes[32];
+    char rate[64] = "", round_trip[64] = "", sent[HP_NOUN + 16] = "", bytes[32];
     if (link->rate)
         snprintf(rate, sizeof(rate), ", %s/s", print_bytes((double)link->rate, bytes));
     if (link->rtt)
         snprintf(round_trip, sizeof(round_trip), ", round trip %.2f ms", link->rtt / 1e3);
-    if (!link->shares)
+    if (link->shares)
+        snprintf(sent, sizeof(sent), " through memory");
+    else if (link->measured)
         snprintf(sent, sizeof(sent), ", %s sent again", hp_say_count(link->retransmits, "segment").text);
     snprintf(out, size, "slowest link: %s to %s%s%s%s, waited for %.0f%% of the time",
              hp_member_name(&r->ring.members[link->from]).text, hp_member_name(&r->ring.members[link->to]).text, rate,
@@ -128,7 +130,7 @@ hp_summary_print(const hp_roster *r, const hp_line_sink *lines)
         hp_columns_say(lines, hp_summary_link(r, &link, text, sizeof(text)));
 }
 
-enum { RING_SHOWN = 12 };
+enum { RING_SHOWN = 12, HOSTS_SHOWN = 6 };
 
 typedef hp_table_view view;
 
@@ -197,10 +199,39 @@ print_order(const view *v, const hp_line_sink *lines)
     at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%d", all ? "" : ".. ", ring->order[first]);
     for (int i = 0; i < hops; i++) {
         int from = ring->order[(first + i) % n], to = ring->order[(first + i + 1) % n];
-        at += (size_t)snprintf(text + at, sizeof(text) - at, " %s %d", from == v->link.from ? "=slow=>" : "->", to);
+        int slow = from == v->link.from && to == v->link.to;
+        at += (size_t)snprintf(text + at, sizeof(text) - at, " %s %d", slow ? "=slow=>" : "->", to);
     }
     snprintf(text + at, sizeof(text) - at, "%s", all ? "" : " ..");
     hp_columns_say(lines, text);
+}
+
+/* "two levels: node1 (ranks 0-3), node2 (ranks 4-7)", if operations have gone within the hosts and between them. */
+static void
+print_levels(const view *v, const hp_line_sink *lines)
+{
+    const hp_ring *ring = &v->ring->ring;
+    int n = ring->size, hosts = 0, over = 0;
+    char text[32 + HOSTS_SHOWN * (HP_NOUN + 48) + HP_NOUN] = "two levels: ";
+    size_t at = strlen(text);
+    for (int i = 0; i < n; i++)
+        over |= v->ring->histories[i].last.levels > 0;
+    for (int p = 0, next; over && p < n; p = next) {
+        const hp_member *first = &ring->members[ring->order[p]];
+        uint64_t *ranks = hp_rank_set_new(n);
+        for (next = p; next < n && ring->members[ring->order[next]].host_id == first->host_id; next++)
+            if (ranks)
+                hp_rank_set_add(ranks, ring->order[next]);
+        if (ranks && ++hosts <= HOSTS_SHOWN)
+            at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.40s (%s)", p ? ", " : "", first->host,
+                                   hp_say_ranks(ranks, n, 1).text);
+        free(ranks);
+    }
+    if (hosts > HOSTS_SHOWN)
+        snprintf(text + at, sizeof(text) - at, " and %s",
+                 hp_say_count((uint64_t)(hosts - HOSTS_SHOWN), "more host").text);
+    if (hosts)
+        hp_columns_say(lines, text);
 }
 
 static void
@@ -210,6 +241,7 @@ print_slow(const view *v, const hp_line_sink *lines)
     if (!v->ring->histories || v->ring->ring.size < 2 || v->ring->state != HP_ROSTER_RUNNING)
         return;
     print_order(v, lines);
+    print_levels(v, lines);
     if (v->link.from >= 0)
         hp_columns_say(lines, hp_summary_link(v->ring, &v->link, text, sizeof(text)));
     if (v->straggler.rank >= 0)
@@ -424,7 +456,8 @@ add_slow(const view *v, hp_json *json)
     hp_json_decimal(json, "share_waited", v->link.share, 4);
     hp_json_count(json, "delivery_rate", v->link.rate);
     hp_json_count(json, "round_trip_us", v->link.rtt);
-    hp_json_count(json, "retransmits", v->link.retransmits);
+    if (v->link.measured)
+        hp_json_count(json, "retransmits", v->link.retransmits);
     hp_json_close(json);
 }
 

@@ -120,6 +120,7 @@ class Stats(ctypes.Structure):
         ("repairs", c_uint64),
         ("narrowed", c_uint64),
         ("narrowed_e4m3", c_uint64),
+        ("levels", c_uint64),
     ]
 
 

@@ -44,6 +44,7 @@ class Stats:
     repairs: int
     narrowed: int
     narrowed_e4m3: int
+    levels: int
 
 
 def stats_of(struct: _Struct) -> Stats:

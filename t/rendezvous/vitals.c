@@ -40,7 +40,8 @@ after(uint64_t seconds, int rank, int late)
                        .sent = seconds * UINT64_C(1230000000),
                        .received = seconds * UINT64_C(500000000),
                        .waited = {[HP_WAIT_PEER] = rank == late ? 0 : seconds * HP_SEC / 2},
-                       .retransmits = 7};
+                       .retransmits = 7,
+                       .most_to = (rank + 1) % RANKS};
 }
 
 static void
@@ -249,6 +250,38 @@ test_blocked_link(void)
     sim_close(&s);
 }
 
+/* Rank k sends most to rank k of the other host, and the rest through memory. */
+static void
+test_levels(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, RANKS, 2);
+    for (uint64_t t = 0; t <= 2; t++) {
+        for (int g = 0; g < RANKS; g++) {
+            hp_vitals vitals = after(t, g, -1);
+            vitals.levels = vitals.operations / 2;
+            vitals.most_to = g == 1 ? -1 : (g + 2) % RANKS;
+            vitals.waited[HP_WAIT_LINK] = g == 0 ? t * HP_SEC / 4 : 0;
+            vitals.delivery_rate = g == 1 ? 0 : 120000000;
+            report(&s, g, &vitals);
+        }
+        sim_pass(&s, t < 2 ? 1000 : 0);
+    }
+    print(&s, 100, 0);
+    is_string("two levels: node1 (ranks 0-1), node2 (ranks 2-3)", line_with("two levels"), "the hosts and their ranks");
+    is_string("slowest link: rank 0 (node1) to rank 2 (node2), 120.00 MB/s, 7 segments sent again, waited for 25% of "
+              "the time",
+              line_with("slowest link"), "the slow link leads to where most goes");
+    is_string("the ring: 0 -> 1 -> 2 -> 3 -> 0", line_with("the ring:"), "and is none of the ring's");
+    ok(strstr(lines[3], "% data  memory") && strstr(lines[4], "% data  7"), "a rank that sends nothing over TCP: %s",
+       lines[3]);
+    hp_vitals vitals = after(3, 0, -1);
+    vitals.most_to = RANKS;
+    ok(report(&s, 0, &vitals), "no rank sends to one that the ring does not have");
+    sim_close(&s);
+}
+
 static void
 test_outside(void)
 {
@@ -391,7 +424,7 @@ test_summary(void)
     hp_summary_print(s.job->rosters, &out);
     ok(strncmp(lines[0], "ring \"dp\" of 4 ranks: 100 operations", 36) == 0, "a ring with a name: %s", lines[0]);
     is_int(0, s.ended, "the ring is not over");
-    const hp_slow_link once = {.from = 1, .to = 2, .retransmits = 1};
+    const hp_slow_link once = {.from = 1, .to = 2, .retransmits = 1, .measured = 1};
     ok(strstr(hp_summary_link(s.job->rosters, &once, text, sizeof(text)), " 1 segment sent again"), "%s", text);
     for (int g = 0; g < RANKS; g++)
         sim_count(&s, g, HP_LEAVE, 100);
@@ -414,6 +447,7 @@ main(void)
     test_quiet_minutes();
     test_slow_link();
     test_blocked_link();
+    test_levels();
     test_outside();
     test_narrow();
     test_many();

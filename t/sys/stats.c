@@ -362,6 +362,28 @@ measure(int rank, int size, void *arg)
     return !good;
 }
 
+/* Two hosts of two ranks: memory within a host, TCP between them. */
+static int
+measure_levels(int rank, int size, void *arg)
+{
+    static float x[1 << 18];
+    int good = 1;
+    party_set_host(rank, 2);
+    setenv("HOOP_SHM", "1", 1);
+    hoop_comm *comm = party_join(0);
+    for (int i = 0; i < 10; i++)
+        good = good && hoop_allreduce(x, x, 1 << 18, HOOP_FLOAT32, HOOP_SUM, comm) == HOOP_SUCCESS;
+    party_nap(1.1);
+    hoop_broadcast(x, x, 1, HOOP_FLOAT32, 0, comm); /* reads them */
+    hoop_barrier(comm);
+    hoop_stats s = ask(comm);
+    good = good && between("over levels", 10, s.levels, 12) && between("round trip", 1, s.rtt_us, 30000000) &&
+           between("rate", 1000, s.delivery_rate, UINT64_MAX);
+    hoop_barrier(comm);
+    hoop_comm_destroy(comm);
+    return !good;
+}
+
 /* Ranks and server share a machine, and so a clock: the offset is 0, and what is stated is less wrong than it says. */
 static int
 compare_clocks(int rank, int size, void *arg)
@@ -533,7 +555,7 @@ int
 main(void)
 {
     static const int ranks[] = {2, 3, 5};
-    plan(31);
+    plan(32);
     sizes_of_the_struct();
     party_open(&p);
     for (int i = 0; i < 3; i++) {
@@ -548,6 +570,7 @@ main(void)
     party_expect(&p, 2, await_receive, NULL, LIMIT, "a receive that comes late");
     party_expect(&p, 3, measure, NULL, LIMIT, "TCP's figures");
     party_expect(&p, 3, measure, &p, LIMIT, "no figures of TCP where memory carries the data");
+    party_expect(&p, 4, measure_levels, NULL, LIMIT, "what goes over TCP where hosts have several ranks");
     party_expect(&p, 2, compare_clocks, NULL, LIMIT, "clocks are compared with the server's");
     party_expect(&p, 3, measure_straggler, NULL, LIMIT, "the figures of a rank that never waits long");
     party_expect(&p, 2, ask_after_failure, NULL, LIMIT, "a failed communicator");

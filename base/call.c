@@ -13,8 +13,9 @@
 #include <string.h>
 
 enum {
-    ORDERED = 128, /* beside the op, in its byte */
-    AS_WIRE = 128  /* with a hoop_wire in place of the type, which is float32 */
+    BY_RANK = 128, /* beside the op, in its byte: operations of floats, which alone have an order, are below 64 */
+    BY_HOST = 192,
+    AS_WIRE = 128 /* with a hoop_wire in place of the type, which is float32 */
 };
 
 static const char *const kind_names[HP_KINDS] = {
@@ -36,7 +37,7 @@ hp_call_put(uint8_t out[HP_CALL_BYTES], const hp_call *call)
 {
     out[0] = call->kind;
     out[1] = (uint8_t)(call->wire ? AS_WIRE + call->wire : call->dtype);
-    out[2] = (uint8_t)(call->op | (call->ordered ? ORDERED : 0));
+    out[2] = (uint8_t)(call->op + (call->ordered == HP_ORDER_HOST ? BY_HOST : call->ordered ? BY_RANK : 0));
     out[3] = call->fused;
     hp_put32(out + 4, (uint32_t)call->root);
     hp_put64(out + 8, call->count);
@@ -48,8 +49,8 @@ hp_call_get(hp_call *call, const uint8_t in[HP_CALL_BYTES])
     call->kind = in[0];
     call->dtype = in[1] < AS_WIRE ? in[1] : HOOP_FLOAT32;
     call->wire = in[1] < AS_WIRE ? 0 : in[1] - AS_WIRE;
-    call->op = in[2] & (ORDERED - 1);
-    call->ordered = in[2] >= ORDERED;
+    call->ordered = in[2] >= BY_HOST ? HP_ORDER_HOST : in[2] >= BY_RANK ? HP_ORDER_RANK : HP_ORDER_ANY;
+    call->op = call->ordered ? in[2] % 64 : in[2];
     call->fused = in[3];
     call->root = (int32_t)hp_get32(in + 4);
     call->count = hp_get64(in + 8);
@@ -131,14 +132,15 @@ hp_call_print(const hp_call *call, char *out, size_t size)
 {
     const char *fused = call->fused ? "fused " : "";
     const char *towards = call->kind == HP_BROADCAST || call->kind == HP_SCATTER ? "from" : "to";
-    char op[48] = "", root[32] = "", name[HP_CALL_NAME_TEXT + 3];
+    static const char *const orders[] = {"", " by rank", " by host"};
+    char op[64] = "", root[32] = "", name[HP_CALL_NAME_TEXT + 3];
     print_name(call, name);
     if (call->kind == HP_BARRIER) {
         snprintf(out, size, "barrier%s", name);
         return out;
     }
     if (hp_kind_reduces(call->kind))
-        snprintf(op, sizeof(op), ", %s%s%s", hp_op_name((hoop_op)call->op), call->ordered ? " by rank" : "",
+        snprintf(op, sizeof(op), ", %s%s%s", hp_op_name((hoop_op)call->op), orders[call->ordered],
                  call->wire == HOOP_WIRE_BFLOAT16 ? " as bfloat16"
                  : call->wire == HOOP_WIRE_E4M3   ? " as e4m3"
                                                   : "");

@@ -28,6 +28,9 @@ typedef enum hp_kind {
     HP_ALLTOALLV
 } hp_kind;
 
+/* In which order elements are combined. In the last two small floats are summed in float32, and rounded once. */
+typedef enum hp_order { HP_ORDER_ANY, HP_ORDER_RANK, HP_ORDER_HOST } hp_order;
+
 typedef struct hp_call {
     uint8_t kind;  /* an hp_kind */
     uint8_t dtype; /* a hoop_dtype; HOOP_UINT8 for a barrier */
@@ -37,7 +40,7 @@ typedef struct hp_call {
                        tag, of an alltoallv its number */
     uint64_t count;   /* the count argument of the public call, in elements; the total of such counts */
     const char *name; /* for sentences alone: by hoop_comm_set_call_name, on this rank; NULL: it has none */
-    uint8_t ordered;  /* 1: the ranks' elements are combined in rank order, small floats in float32 (setting order) */
+    uint8_t ordered;  /* an hp_order: in which the ranks' elements are combined (setting order) */
     uint8_t
         wire; /* a hoop_wire: long float32 arrays, and no others, travel in it (setting wire_dtype); 0: as they are */
 } hp_call;

@@ -473,12 +473,16 @@ map_hosts(model *m, hp_plan_options *options)
 {
     size_t n = (size_t)m->o->ranks;
     uint64_t *host = calloc(n, sizeof(*host));
+    int *order = calloc(n, sizeof(*order));
     m->hosts.first = calloc(n + 1, sizeof(int));
-    for (size_t r = 0; r < n && host && m->hosts.first; r++)
+    for (size_t r = 0; r < n && host && order; r++) {
         host[r] = (uint64_t)host_of(m, (int)r);
-    if (host && m->hosts.first)
-        hp_host_map_fill(&m->hosts, host, m->o->ranks);
+        order[r] = (int)r;
+    }
+    if (host && order && m->hosts.first)
+        hp_host_map_fill(&m->hosts, host, order, m->o->ranks);
     free(host);
+    free(order);
     options->hosts = &m->hosts;
     return m->hosts.count > 0;
 }

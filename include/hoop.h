@@ -305,10 +305,10 @@ hoop_result hoop_ireduce_scatterv(const void *sendbuf, void *recvbuf, const size
 typedef enum hoop_order {
     HOOP_ORDER_SETTING = 0,
     HOOP_ORDER_AUTO = 1, /* the fastest; the same on all ranks, and for the same call on the same communicator */
-    HOOP_ORDER_RANK = 2  /* floats: rank 0's and rank 1's, then rank 2's and so on; at most 64 ranks */
+    HOOP_ORDER_RANK = 2, /* floats: rank 0's and rank 1's, then rank 2's and so on; at most 64 ranks */
+    HOOP_ORDER_HOST = 3  /* so within each host, then the hosts' sums, the host of rank 0 first: depends on both */
 } hoop_order;
-/* In which type the elements of a sum or a mean of float32 travel: the setting "wire_dtype", hoop_env(7). In the memory of one
- * host all travel as they are. 0 to 3. */
+/* In which type elements of sums and means of float32 travel between hosts: the setting "wire_dtype", hoop_env(7). 0 to 3. */
 typedef enum hoop_wire { HOOP_WIRE_SETTING, HOOP_WIRE_FLOAT32, HOOP_WIRE_BFLOAT16, HOOP_WIRE_E4M3 } hoop_wire;
 
 /*

@@ -253,8 +253,11 @@ hp_account_leave(hoop_comm *comm, hoop_work *work)
         atomic_fetch_add_explicit(&comm->completed, (uint64_t)work->calls, memory_order_relaxed);
         if (work->message_count > 0)
             hp_count_add(&c->messages, work->message_count);
-        if (work->channels > 0)
-            hp_count_set(&c->plan, 2 * (1 + (uint64_t)work->plan[0].algorithm) + (uint64_t)work->plan[0].ordered);
+        if (work->channels > 0) {
+            hp_algorithm algorithm = work->plan[0].algorithm;
+            int by_rank = work->plan[0].ordered && algorithm != HP_ALG_LEVELS;
+            hp_count_set(&c->plan, 2 * (1 + (uint64_t)algorithm) + (uint64_t)by_rank);
+        }
         if (work->channels > 0 && work->plan[0].narrow)
             hp_count_add(&c->narrowed, (uint64_t)work->calls);
         if (work->channels > 0 && work->plan[0].wire == HP_SCALED)

@@ -111,7 +111,7 @@ check(hoop_comm *comm, hp_request *request)
     if (!comm || result != HOOP_SUCCESS)
         return result;
     hp_name_call(comm, &request->call);
-    request->in_rank_order = hp_config_number(&comm->config, HP_SET_order) == 1;
+    request->order = HOOP_ORDER_AUTO + (hoop_order)hp_config_number(&comm->config, HP_SET_order);
     request->wire = HOOP_WIRE_FLOAT32 + (hoop_wire)hp_config_number(&comm->config, HP_SET_wire_dtype);
     request->in_memory = comm->plan.in_memory;
     result = hp_request_check(request, comm->rank, comm->size, &error);

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIKE = 2 * (1 + HOOP_WIRE_E4M3) }; /* in rank order or not, and in which type */
+enum { ORDERS = HP_ORDER_HOST + 1, ALIKE = ORDERS * (1 + HOOP_WIRE_E4M3) }; /* in which order, and in which type */
 
 /* This thread's group. */
 static _Thread_local struct {
@@ -51,7 +51,7 @@ alike(const hp_call *call, int device)
     if (call->kind != HP_ALLREDUCE || call->count * hp_dtype_size((hoop_dtype)call->dtype) > group.small)
         return NULL;
     unsigned dtype = hp_dtype_index((hoop_dtype)call->dtype), op = hp_op_index((hoop_op)call->op);
-    return &group.alike[2 * call->wire + call->ordered][dtype][op][device];
+    return &group.alike[ORDERS * call->wire + call->ordered][dtype][op][device];
 }
 
 /* A tensor directly behind the last one, in both arrays, extends that segment. */

@@ -2,8 +2,20 @@
 /* host_map: see host_map.h. */
 #include "lib/host_map.h"
 
+/* The numbers of n ranks by their ranks, or of n hosts by their lowest ranks. */
+static void
+sort(int *numbers, const int *rank, int n)
+{
+    for (int i = 0; i < n; i++) {
+        int at = i;
+        for (; at > 0 && rank[numbers[at - 1]] > rank[i]; at--)
+            numbers[at] = numbers[at - 1];
+        numbers[at] = i;
+    }
+}
+
 void
-hp_host_map_fill(hp_host_map *hosts, const uint64_t *host, int size)
+hp_host_map_fill(hp_host_map *hosts, const uint64_t *host, const int *order, int size)
 {
     hosts->count = 0;
     for (int position = 0; position < size; position++)
@@ -16,6 +28,14 @@ hp_host_map_fill(hp_host_map *hosts, const uint64_t *host, int size)
         hosts->least = ranks < hosts->least ? ranks : hosts->least;
         hosts->most = ranks > hosts->most ? ranks : hosts->most;
     }
+    int lowest[HP_ORDERED_MOST];
+    for (int h = 0; h < hosts->count && size <= HP_ORDERED_MOST; h++) {
+        int first = hosts->first[h];
+        sort(hosts->by_rank + first, order + first, hosts->first[h + 1] - first);
+        lowest[h] = order[first + hosts->by_rank[first]];
+    }
+    if (size <= HP_ORDERED_MOST)
+        sort(hosts->hosts, lowest, hosts->count);
 }
 
 hp_seat

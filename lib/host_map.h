@@ -8,10 +8,16 @@
 
 #include <stdint.h>
 
+enum { HP_ORDERED_MOST = 64 }; /* ranks of a reduction in the order of ranks or hosts: a window has so many steps */
+
 typedef struct hp_host_map {
     int count;       /* hosts; 0: the map is not known */
     int least, most; /* ranks of the smallest host, and of the largest */
     int *first;      /* position at which a host begins; first[count] is the size of the ring */
+    /* of at most HP_ORDERED_MOST ranks: */
+    int by_rank
+        [HP_ORDERED_MOST];      /* from a host's first position on its ranks' numbers there, the lowest rank's first, */
+    int hosts[HP_ORDERED_MOST]; /* and the hosts' numbers, that of rank 0 first, then by the lowest rank of each */
 } hp_host_map;
 
 /* Where a position is. */
@@ -20,8 +26,11 @@ typedef struct hp_seat {
     int ranks;       /* of that host */
 } hp_seat;
 
-/* host[position], equal on one host, for `size` positions. hosts->first has room for size + 1 numbers. */
-void hp_host_map_fill(hp_host_map *hosts, const uint64_t *host, int size);
+/*
+ * For `size` positions: host[position], equal on one host, and order[position] = rank. hosts->first has room for size + 1
+ * numbers.
+ */
+void hp_host_map_fill(hp_host_map *hosts, const uint64_t *host, const int *order, int size);
 
 hp_seat hp_host_map_seat(const hp_host_map *hosts, int position);
 

@@ -72,7 +72,7 @@ map_hosts(hoop_comm *comm, hoop_error *error)
     }
     for (int position = 0; position < comm->size; position++)
         host[position] = comm->ring->members[comm->order[position]].host_id;
-    hp_host_map_fill(&comm->hosts, host, comm->size);
+    hp_host_map_fill(&comm->hosts, host, comm->order, comm->size);
     free(host);
     return HOOP_SUCCESS;
 }

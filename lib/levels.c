@@ -24,7 +24,8 @@
  * again, three rows later, the steps that had used it have retired.
  *
  * What is narrow is so between hosts: an owner rounds its host's sum, and then its share of the whole one. Its own copies are
- * rounded, too, so that all ranks get the same bits. Within a host elements travel as they are.
+ * rounded, too, so that all ranks get the same bits. Within a host elements travel as they are. In the order of hosts the sums
+ * of small floats meet as float32, which is wide; the whole sum is rounded once.
  */
 #include "lib/levels.h"
 
@@ -179,6 +180,7 @@ sum(const hp_plan *plan, const int *order, hp_seat me, turn t, hp_step step)
         step.own = (hp_own){s.at, s.at, s.count};
         step.members = me.ranks;
         step.self = me.local;
+        step.numbers = plan->ordered ? plan->hosts->by_rank + plan->hosts->first[me.host] : NULL;
         step.stage_into = room.given + s.room;
         step.stage_packed = room.sum + s.room;
         return step;
@@ -187,6 +189,7 @@ sum(const hp_plan *plan, const int *order, hp_seat me, turn t, hp_step step)
     step.own = (hp_own){room.sum + s.room, s.own, s.count};
     step.members = plan->hosts->count;
     step.self = me.host;
+    step.numbers = plan->ordered ? plan->hosts->hosts : NULL;
     step.stage_into = room.met;
     if (plan->kind == HP_REDUCE_SCATTER) /* nobody else wants it */
         return step;

@@ -199,6 +199,8 @@ place_levels_sum(hp_placement *p, const hp_plan *plan, const hp_step *step, cons
     fold.stride = between ? plan->share : plan->part;
     fold.members = step->members;
     fold.self = step->self;
+    fold.numbers = step->numbers;
+    fold.ordered = plan->ordered;
     if (between)
         fold.dst[fold.destinations++] = (hp_spot){HP_RECVBUF, step->own.out};
     if (!between || (sent && narrow && plan->split))

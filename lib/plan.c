@@ -171,13 +171,16 @@ fits_halves(const hp_call *call, int size, const hp_plan_options *options)
            (3 * n - 1) * part_of(call->count, n, elem) * elem <= options->stage_bytes;
 }
 
-/* The types of the array and of the wire. */
+/* The types of the array and of the wire. by_host: sums of a host's ranks travel. */
 static void
-set_types(hp_plan *plan, const hp_call *call, int narrow)
+set_types(hp_plan *plan, const hp_call *call, int narrow, int by_host)
 {
     plan->elem = (uint32_t)hp_dtype_size((hoop_dtype)call->dtype);
     plan->narrow = narrow;
-    plan->wire = !narrow ? (hoop_dtype)call->dtype : call->wire == HOOP_WIRE_E4M3 ? HP_SCALED : HOOP_BFLOAT16;
+    plan->wide = by_host && hp_narrow_index((hoop_dtype)call->dtype) >= 0;
+    plan->wire = plan->wide ? HOOP_FLOAT32 : (hoop_dtype)call->dtype;
+    if (narrow)
+        plan->wire = call->wire == HOOP_WIRE_E4M3 ? HP_SCALED : HOOP_BFLOAT16;
 }
 
 /* How an operation would go over the levels: which ranks own parts, what hosts exchange, and how many steps S are. */
@@ -198,7 +201,8 @@ shape_levels(hp_plan *plan, const hp_call *call, const hp_plan_options *options)
         return;
     }
     plan->owners = few ? 1 : hosts->least;
-    plan->split = !few && hosts->count > 2 && bytes > options->whole_bytes / between;
+    plan->split =
+        !few && hosts->count > 2 && bytes > options->whole_bytes / between && 2 * (within + between) < HP_ORDERED_MOST;
     plan->pieces = 1;
     plan->slices = 2 * within + (plan->split ? 2 : 1) * between;
 }
@@ -233,7 +237,7 @@ most_of_levels(const hp_plan *plan, uint64_t blocks, const hp_plan_options *opti
     uint64_t each = blocks * (rooms_of_levels(plan) * plain + met * packed) + (plan->narrow ? plain : 0);
     uint64_t spare = (plan->split ? blocks * hosts * packed : 0) + (plan->narrow ? CACHE_LINE * packed : 0);
     uint64_t most = options->stage_bytes > spare ? (options->stage_bytes - spare) / (each * (uint64_t)plan->pieces) : 0;
-    uint64_t slot = options->slice_bytes / plain;
+    uint64_t slot = options->slice_bytes / (plan->wide ? packed : plain);
     return (most < slot ? most : slot) * line;
 }
 
@@ -243,12 +247,15 @@ fits_levels(const hp_call *call, int size, const hp_plan_options *options)
     hp_plan plan = {0};
     const hp_host_map *hosts = options->hosts;
     int blocked = call->kind == HP_REDUCE_SCATTER || call->kind == HP_ALLGATHER;
-    if ((call->kind != HP_ALLREDUCE && call->kind != HP_BARRIER && !blocked) || options->levels == HP_LEVELS_NONE ||
-        !hosts || hosts->count < 2 || hosts->most < 2 || (blocked && hosts->least < hosts->most) || call->ordered)
+    int by_host = call->ordered == HP_ORDER_HOST; /* wherever it can be, whatever the size is */
+    if ((call->kind != HP_ALLREDUCE && call->kind != HP_BARRIER && !blocked) || call->ordered == HP_ORDER_RANK ||
+        !hosts || hosts->count < 2 || hosts->most < 2 || (blocked && hosts->least < hosts->most))
         return 0;
-    if (options->levels == HP_LEVELS_LONG && (hosts->least < 2 || options->channels > 1))
+    if (options->levels == HP_LEVELS_NONE && !by_host)
+        return 0;
+    if (options->levels == HP_LEVELS_LONG && !by_host && (hosts->least < 2 || options->channels > 1))
         return 0; /* one rank would send and add up all of its host's; and levels have one channel */
-    set_types(&plan, call, is_narrow(call, size, options));
+    set_types(&plan, call, is_narrow(call, size, options), by_host);
     shape_levels(&plan, call, options);
     return plan.slices < HP_ORDERED_MOST && most_of_levels(&plan, 3, options) > 0;
 }
@@ -258,7 +265,7 @@ pick_algorithm(const hp_call *call, int size, const hp_plan_options *options)
 {
     if (size == 1)
         return HP_ALG_LOCAL;
-    if (options->levels == HP_LEVELS_ALL && fits_levels(call, size, options))
+    if ((options->levels == HP_LEVELS_ALL || call->ordered == HP_ORDER_HOST) && fits_levels(call, size, options))
         return HP_ALG_LEVELS;
     if (fits_doubling(call, size, options))
         return HP_ALG_DOUBLING;
@@ -416,8 +423,9 @@ cut_levels(hp_plan *plan, const hp_call *call, const hp_plan_options *options)
     uint64_t blocks = plan->loops == 1 ? 1 : 3, lines = scaled ? CACHE_LINE * line : line;
     plan->packed = blocks * plan->area * elem;
     plan->sums = ceil_div(blocks * plan->packed_area, lines) * lines;
-    plan->exchanges = !options->exchange_bytes || plan->share * elem <= options->exchange_bytes;
-    plan->exchanges &= plan->share <= EXCHANGE_TWO / elem && plan->kind != HP_ALLGATHER; /* see schedule.h */
+    uint64_t sent = plan->share * (plan->wide ? size : elem);
+    plan->exchanges = !options->exchange_bytes || sent <= options->exchange_bytes;
+    plan->exchanges &= sent <= EXCHANGE_TWO && plan->kind != HP_ALLGATHER; /* see schedule.h */
     plan->rows = plan->split ? 5 : 4; /* in which one block is under way; the next one is a row behind */
     if (pieces > 1)
         plan->rows = 3;
@@ -486,8 +494,8 @@ hp_plan_make(hp_plan *plan, const hp_call *call, const hp_block *blocks, const i
     *plan = (hp_plan){.algorithm = pick_algorithm(call, size, options), .kind = (hp_kind)call->kind, .size = size};
     plan->root = hp_kind_is_rooted(plan->kind) ? position_of(call->root, order) : -1;
     int rounds = plan->algorithm == HP_ALG_ALLPAIRS || plan->algorithm == HP_ALG_LEVELS;
-    set_types(plan, call, rounds && is_narrow(call, size, options));
-    plan->ordered = call->ordered || (plan->narrow && plan->algorithm == HP_ALG_ALLPAIRS);
+    set_types(plan, call, rounds && is_narrow(call, size, options), plan->algorithm == HP_ALG_LEVELS && call->ordered);
+    plan->ordered = call->ordered != HP_ORDER_ANY || (plan->narrow && plan->algorithm == HP_ALG_ALLPAIRS);
     plan->normalize = size == 1 && hp_kind_reduces(plan->kind) && call->dtype == HOOP_BOOL;
     plan->grain = 1;
     plan->channel = channel;

@@ -26,8 +26,6 @@ typedef enum hp_algorithm {
     HP_ALG_SPREAD     /* small allreduce and barrier: whole vectors by dissemination over chords */
 } hp_algorithm;
 
-enum { HP_ORDERED_MOST = 64 }; /* ranks of a reduction in rank order: a window has so many steps */
-
 /* Which operations go over two levels: none; all that can; those for which no doubling and no spread fits. */
 typedef enum hp_levels { HP_LEVELS_NONE, HP_LEVELS_ALL, HP_LEVELS_LONG } hp_levels;
 
@@ -56,7 +54,8 @@ typedef struct hp_plan {
     uint32_t elem;          /* bytes of an element */
     hoop_dtype wire;        /* the type on the wire and in the stage: the array's own, bfloat16, or HP_SCALED; of the
                                levels only between hosts */
-    int narrow;             /* not the array's own */
+    int narrow;             /* narrower than the array's own */
+    int wide;               /* levels, in order: sums of 16- and 8-bit floats travel between hosts as float32 */
     uint32_t grain;         /* elements; cuts fall on multiples of it, so that slices start on cache lines */
     uint64_t block;         /* elements from one rank's block to the next in the user's array; 0: not blocked */
     const hp_block *blocks; /* by rank, where their counts differ; else NULL. `block` is the largest then, rounded up */
@@ -79,7 +78,7 @@ typedef struct hp_plan {
     uint64_t loops;       /* turns of the ring */
     uint32_t rows;        /* rows of one loop */
     uint32_t slices;      /* S: slices of a chunk */
-    int ordered;          /* the ranks' elements are combined in rank order */
+    int ordered;          /* the ranks' elements are combined in rank order, of the levels within each host */
     int normalize;        /* a ring of one reduces bools: it makes 0 or 1 of each */
     uint64_t steps;       /* loops * rows * slices; equal on all ranks */
 } hp_plan;

@@ -192,16 +192,18 @@ check_order(hp_request *r, int size, hoop_error *error)
     hoop_order order = HOOP_ORDER_SETTING;
     if (r->options && r->options->size >= offsetof(hoop_call_options, order) + sizeof(order))
         order = r->options->order;
-    if ((unsigned)order > HOOP_ORDER_RANK)
+    if ((unsigned)order > HOOP_ORDER_HOST)
         return refuse(error, "unknown options->order; see hoop_order in hoop.h");
-    if (order == HOOP_ORDER_SETTING && r->in_rank_order)
-        order = HOOP_ORDER_RANK;
-    r->call.ordered = order == HOOP_ORDER_RANK && size > 1 && hp_kind_reduces(r->call.kind) &&
-                      hp_dtype_is_float((hoop_dtype)r->call.dtype);
+    if (order == HOOP_ORDER_SETTING)
+        order = r->order;
+    if (order >= HOOP_ORDER_RANK && size > 1 && hp_kind_reduces(r->call.kind) &&
+        hp_dtype_is_float((hoop_dtype)r->call.dtype))
+        r->call.ordered = order == HOOP_ORDER_RANK ? HP_ORDER_RANK : HP_ORDER_HOST;
     if (!r->call.ordered || size <= HP_ORDERED_MOST)
         return HOOP_SUCCESS;
     return hp_err_set(error, HOOP_ERR_UNSUPPORTED,
-                      "a reduction in rank order (setting order) is for at most %d ranks, and the communicator has %d",
+                      "a reduction in the order of ranks or hosts (setting order) is for at most %d ranks, and the "
+                      "communicator has %d",
                       HP_ORDERED_MOST, size);
 }
 

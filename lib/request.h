@@ -22,7 +22,7 @@ typedef struct hp_request {
     const size_t *counts, *displs;
     const size_t *send_counts, *send_displs; /* of an alltoallv's sends, likewise */
     const hoop_call_options *options;        /* NULL: none */
-    int in_rank_order;                       /* the setting; the check sets call.ordered by it and by the options, */
+    hoop_order order;                        /* the setting; the check sets call.ordered by it and by the options, */
     hoop_wire wire;                          /* and call.wire by this one; */
     int in_memory;                           /* but no element travels narrower */
     int in_place;                            /* set by hp_request_check, */

@@ -76,7 +76,8 @@ operand_at(hp_channel *channel, hp_slot *slot, hp_spot spot, uint64_t at, uint64
 {
     uint64_t run = UINT64_MAX;
     spot.at += at;
-    hp_operand operand = {.ptr = hp_slot_address(channel, slot, spot, &run), .wire = spot.where == HP_STAGE};
+    int wide = slot->work->plan[channel->o.index].wide; /* then the command's wire type is the array's */
+    hp_operand operand = {.ptr = hp_slot_address(channel, slot, spot, &run), .wire = (spot.where == HP_STAGE) != wide};
     *count = least(*count, run);
     return operand;
 }
@@ -136,8 +137,12 @@ run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
     const hp_plan *plan = &work->plan[channel->o.index];
     /* the only rank's bools are combined with themselves: x or x, whatever the call's operation is */
     hoop_op op = plan->normalize ? HOOP_MAX : (hoop_op)work->call.op;
-    hp_command command = {
-        .elem = (hoop_dtype)work->call.dtype, .wire = plan->wire, .op = op, .exchange = task->exchange};
+    hoop_dtype dtype = (hoop_dtype)work->call.dtype;
+    int widens = plan->wide && (task->src[0].where == HP_STAGE || task->dst[0].where == HP_STAGE);
+    hp_command command = {.elem = widens ? HOOP_FLOAT32 : dtype,
+                          .wire = plan->wide ? dtype : plan->wire,
+                          .op = op,
+                          .exchange = task->exchange};
     command.remainder = task->remainder;
     command.sources = task->sources;
     command.destinations = task->destinations;
@@ -169,17 +174,31 @@ run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
 static hp_operand
 vector(hp_channel *channel, hp_slot *slot, const hp_fold *f, int q, uint64_t at, hp_operand own)
 {
-    int n = channel->o.size, position = q;
+    int n = channel->o.size, number = f->numbers ? f->numbers[q] : q;
     uint64_t run = UINT64_MAX;
-    while (f->ordered && channel->o.order[position] != q)
-        position = (position + 1) % n;
-    int distance = (channel->o.position - position + n) % n;
-    if (f->members ? q == f->self : distance == 0)
+    while (!f->members && f->ordered && channel->o.order[number] != q)
+        number = (number + 1) % n;
+    if (!f->members)
+        number = (channel->o.position - number + n) % n;
+    if (number == f->self)
         return own;
-    if (f->members)
-        distance = q;
-    hp_spot spot = {f->where, f->vectors + (uint64_t)distance * f->stride};
+    hp_spot spot = {f->where, f->vectors + (uint64_t)number * f->stride};
     return operand_at(channel, slot, spot, at, &run);
+}
+
+/* Where the sum is made until it is whole. A wide one has the room of a vector that has come. */
+static hp_operand
+sum_at(hp_channel *channel, hp_slot *slot, const hp_fold *f, uint64_t at, hp_operand own, hp_operand dst)
+{
+    const hp_plan *plan = &slot->work->plan[channel->o.index];
+    uint64_t run = UINT64_MAX;
+    hp_operand sum = dst;
+    if (plan->wide && f->divide)
+        sum = vector(channel, slot, f, f->numbers[0] == f->self, at, own);
+    else if (plan->narrow || (f->ordered && !f->members))
+        sum = operand_at(channel, slot, (hp_spot){HP_STAGE, f->sums}, 0, &run);
+    sum.wire = 0;
+    return sum;
 }
 
 /* Of how many ranks the q-th operand holds the data. */
@@ -249,15 +268,16 @@ fold(hp_channel *channel, hp_slot *slot, const hp_fold *f)
     int n = f->members ? f->members : channel->o.size, widens = f->ordered && hp_narrow_index(dtype) >= 0,
         weighs = !f->ordered && is_mean(work);
     for (uint64_t at = 0, count; at < f->count && !slot->failed; at += count) {
-        hp_command command = {.elem = widens ? HOOP_FLOAT32 : dtype, .wire = plan->wire, .op = (hoop_op)work->call.op};
+        hp_command command = {.elem = widens ? HOOP_FLOAT32 : dtype,
+                              .wire = plan->wide ? dtype : plan->wire,
+                              .op = (hoop_op)work->call.op};
         hp_operand dst[2] = {{0}}, sum, own;
         count = least(f->count - at, at_once(work));
         for (int k = 0; k < destinations; k++)
             dst[k] = operand_at(channel, slot, f->dst[hands_on + k], at, &count);
         own = operand_at(channel, slot, f->own, at, &count);
-        sum = f->ordered || plan->narrow ? operand_at(channel, slot, (hp_spot){HP_STAGE, f->sums}, 0, &count) : dst[0];
-        sum.wire = 0;
-        if (widens)
+        sum = sum_at(channel, slot, f, at, own, dst[0]);
+        if (widens && !f->members)
             dst[0].wire = dst[1].wire = own.wire = 1;
         command.count = (size_t)count;
         command.sources = 2;

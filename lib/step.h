@@ -43,7 +43,8 @@ typedef struct hp_step {
                             parts to be summed begin here, by the distance of the rank that they come from; levels: by
                             rank of the host, or by host */
     uint64_t stage_recv;   /* element offset in the gather buffer of what is received; a spread's sends start at 0 */
-    int members, self;     /* levels: vectors of a sum, the own one among them, and which of them is the own one */
+    int members, self;     /* levels: vectors of a sum, the own one among them, and which of them is the own one; */
+    const int *numbers;    /* and in order, their numbers one after the other; NULL: 0, 1, 2 ... */
     uint64_t stage_sum;    /* levels: the result goes here, as the array's type, */
     uint64_t stage_packed; /* and what goes to other hosts here, as the wire's */
 } hp_step;

@@ -64,7 +64,7 @@ DTYPES = {
 }
 
 OPS = {"sum": 0, "prod": 1, "max": 2, "min": 3, "avg": 4, "band": 64, "bor": 65, "bxor": 66}
-ORDERS = {"auto": 1, "rank": 2}
+ORDERS = {"auto": 1, "rank": 2, "host": 3}
 WIRES = {"float32": 1, "bfloat16": 2, "e4m3": 3}
 
 SECRET_TEXT = 65

@@ -49,10 +49,10 @@ class Works(unittest.TestCase):
         self.assertTrue(work.test())
 
     def test_order(self):
-        for order in ("rank", "auto", None):
+        for order in ("host", "rank", "auto", None):  # one host: its ranks in their order
             x = array.array("f", [RANK])
             self.assertEqual(TOTAL, comm.iallreduce(x, order=order).wait()[0])
-            self.assertEqual(order == "rank" and SIZE > 1, comm.stats().in_rank_order)
+            self.assertEqual(order in ("host", "rank") and SIZE > 1, comm.stats().in_rank_order)
         self.assertIn(comm.stats().algorithm, ("local", "doubling", "spread"))
         self.assertRaisesRegex(ValueError, "order='size': hoop has auto, rank", comm.iallreduce, x, order="size")
 

@@ -40,12 +40,14 @@ check_bytes(void)
         hp_call_get(&got, bytes);
         ok(hp_call_equal(&got, &with), "and survives");
     }
-    back.ordered = 1;
-    ok(!hp_call_equal(&sample, &back), "rank order makes another call");
-    hp_call_put(bytes, &back);
-    is_int(2 + 128, bytes[2], "it stands beside the op");
-    hp_call_get(&back, bytes);
-    ok(back.ordered && back.op == HOOP_MAX, "and survives");
+    for (uint8_t order = HP_ORDER_RANK; order <= HP_ORDER_HOST; order++) {
+        back.ordered = order;
+        ok(!hp_call_equal(&sample, &back), "an order makes another call");
+        hp_call_put(bytes, &back);
+        is_int(2 + 64 + 64 * order, bytes[2], "it stands beside the op");
+        hp_call_get(&back, bytes);
+        ok(back.ordered == order && back.op == HOOP_MAX, "and survives");
+    }
 }
 
 /* Each field alone makes a difference, to equality and to the signature. */

@@ -318,6 +318,14 @@ over_levels(int rank, int size, void *arg)
     return cuda_rank_be(rank, size, narrower, 0);
 }
 
+static int
+by_host(int rank, int size, void *arg)
+{
+    party_set_host(rank, 2);
+    setenv("HOOP_ORDER", "host", 1);
+    return cuda_rank_be(rank, size, arg ? means : collectives, 0);
+}
+
 /* With an argument: only the collectives, with that many ranks, for a sanitizer. */
 int
 main(int argc, char **argv)
@@ -339,6 +347,8 @@ main(int argc, char **argv)
         ok(party_run(&p, size, over_levels, NULL, 60) == 0, "%d ranks: ... also over two levels", size);
         for (int k = 0; k < 2; k++)
             ok(party_run(&p, size, over_levels, wire[k], 60) == 0, "... as %s between hosts", wire[k]);
+        ok(party_run(&p, size, by_host, size == 4 ? NULL : &p, 60) == 0, "... in the order of hosts%s",
+           size == 4 ? "" : ", means");
     }
     setenv("HOOP_ORDER", "rank", 1);
     cuda_rank_party(&p, 3, collectives, 0, "... also in rank order");

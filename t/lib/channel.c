@@ -47,9 +47,12 @@ some_hosts(int size, uint64_t even)
     static int first[SIM_RANKS_MAX + 1];
     static hp_host_map hosts = {.first = first};
     uint64_t host[SIM_RANKS_MAX];
-    for (int r = 0; r < size; r++)
+    int order[SIM_RANKS_MAX];
+    for (int r = 0; r < size; r++) {
+        order[r] = r;
         host[r] = r == 0 ? 1 : even ? 1 + (uint64_t)r / even : host[r - 1] + (tap_pick(3) == 0);
-    hp_host_map_fill(&hosts, host, size);
+    }
+    hp_host_map_fill(&hosts, host, order, size);
     return &hosts;
 }
 
@@ -472,6 +475,42 @@ test_absent_rank(void)
     ok(right, "a rank that does not come: the others finish what it took part in, its neighbour waits for it by name");
 }
 
+/*
+ * In the order of hosts, whatever the ring's order is: host by host, small floats in float32 in between. Uneven hosts, one
+ * rank on some; a single host, or hosts of one rank each, are in rank order.
+ */
+static void
+test_host_order(void)
+{
+    static const hoop_dtype dtypes[] = {HOOP_FLOAT32, HOOP_FLOAT16, HOOP_BFLOAT16, HOOP_FLOAT8E4M3, HOOP_FLOAT8E5M2};
+    int right = 1, runs = 0, over = 0, wide[2][2] = {{0}};
+    for (int k = 0; k < 600 && right; k++, runs++) {
+        int size = 2 + k % 12;
+        sim_ring o = ring_of(size, 1 + (uint32_t)tap_pick(4), 5 + (uint32_t)tap_pick(4));
+        set_levels(&o);
+        o.stage_bytes = 1024 * (uint32_t)(size * (k % 3 ? 8 + (int)tap_pick(8) : 64) + 16);
+        o.slice_bytes = k % 3 ? 64 * (4 + (uint32_t)tap_pick(16)) : 8192;
+        o.block_bytes = k % 3 ? o.block_bytes : 1 << 20;
+        for (int i = 0; i < 3; i++) {
+            int kind = tap_pick(3) ? HP_ALLREDUCE : HP_REDUCE_SCATTER;
+            add(&o, call_of(kind, size, tap_pick(2) ? some_count(size) : tap_pick(3000)));
+            o.call[i].dtype = (uint8_t)dtypes[tap_pick(5)];
+            o.call[i].op = (uint8_t)(tap_pick(2) ? HOOP_SUM : tap_pick(2) ? HOOP_AVG : HOOP_MAX);
+            o.call[i].ordered = HP_ORDER_HOST;
+            o.call[i].wire = 0;
+            o.call[i].fused = kind == HP_ALLREDUCE && tap_pick(4) == 0;
+        }
+        hp_plan plan = plan_of(&o);
+        over += plan.algorithm == HP_ALG_LEVELS;
+        wide[plan.loops > 1][plan.split] += plan.wide && plan.kind == HP_ALLREDUCE;
+        right = ends(&o, SIM_RIGHT);
+    }
+    ok(right, "in the order of hosts (%d seeds)", runs);
+    ok(over > 200 && wide[0][0] && wide[0][1] && wide[1][0] && wide[1][1],
+       "... %d over levels; small floats in one block and several, whole and shared out: %d, %d, %d, %d", over,
+       wide[0][0], wide[0][1], wide[1][0], wide[1][1]);
+}
+
 int
 main(void)
 {
@@ -487,6 +526,7 @@ main(void)
     test_fused();
     test_levels();
     test_narrow_levels();
+    test_host_order();
     test_means();
     test_alone();
     test_refused_job();

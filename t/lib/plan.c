@@ -130,10 +130,13 @@ map_of(int hosts, int ranks, int more)
     static int first[100];
     static hp_host_map map = {.first = first};
     uint64_t host[99];
+    int ranks_at[99];
     int size = hosts * ranks + more;
-    for (int p = 0; p < size; p++)
+    for (int p = 0; p < size; p++) {
         host[p] = (uint64_t)(p / ranks < hosts ? p / ranks : hosts - 1) + 7;
-    hp_host_map_fill(&map, host, size);
+        ranks_at[p] = p;
+    }
+    hp_host_map_fill(&map, host, ranks_at, size);
     return &map;
 }
 

@@ -229,14 +229,14 @@ test_options(void)
 }
 
 static int
-is_ordered(int kind, hoop_dtype dtype, int setting, hoop_order order, int size)
+is_ordered(int kind, hoop_dtype dtype, hoop_order setting, hoop_order order, int size)
 {
     hoop_call_options options = {.size = sizeof(options), .order = order};
     hoop_error error;
     hp_request r = ask(kind, memory, memory);
     r.call.dtype = (uint8_t)dtype;
     r.call.count = 1;
-    r.in_rank_order = setting;
+    r.order = setting;
     r.options = &options;
     return hp_request_check(&r, 0, size, &error) == HOOP_SUCCESS ? r.call.ordered : -(int)error.code;
 }
@@ -245,18 +245,24 @@ is_ordered(int kind, hoop_dtype dtype, int setting, hoop_order order, int size)
 static void
 test_order(void)
 {
-    is_int(0, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, 0, HOOP_ORDER_SETTING, 3), "no order by default");
-    is_int(1, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, 1, HOOP_ORDER_SETTING, 3), "the setting");
-    is_int(0, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, 1, HOOP_ORDER_AUTO, 3), "an option against it");
-    is_int(1, is_ordered(HP_ALLREDUCE, HOOP_BFLOAT16, 0, HOOP_ORDER_RANK, 3), "an option for it");
-    is_int(1, is_ordered(HP_REDUCE_SCATTER, HOOP_FLOAT64, 1, HOOP_ORDER_SETTING, 3), "of a reduce_scatter");
-    is_int(0, is_ordered(HP_ALLGATHER, HOOP_FLOAT32, 1, HOOP_ORDER_SETTING, 3), "nothing is reduced");
-    is_int(0, is_ordered(HP_ALLREDUCE, HOOP_INT32, 1, HOOP_ORDER_RANK, 3), "integers are the same in any order");
-    is_int(0, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, 1, HOOP_ORDER_RANK, 1), "one rank has no order");
-    is_int(1, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, 1, HOOP_ORDER_SETTING, HP_ORDERED_MOST), "64 ranks");
-    is_int(-HOOP_ERR_UNSUPPORTED, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, 1, HOOP_ORDER_SETTING, HP_ORDERED_MOST + 1),
+    is_int(0, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_ORDER_AUTO, HOOP_ORDER_SETTING, 3), "no order by default");
+    is_int(1, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_ORDER_RANK, HOOP_ORDER_SETTING, 3), "the setting");
+    is_int(0, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_ORDER_RANK, HOOP_ORDER_AUTO, 3), "an option against it");
+    is_int(1, is_ordered(HP_ALLREDUCE, HOOP_BFLOAT16, HOOP_ORDER_AUTO, HOOP_ORDER_RANK, 3), "an option for it");
+    is_int(1, is_ordered(HP_REDUCE_SCATTER, HOOP_FLOAT64, HOOP_ORDER_RANK, HOOP_ORDER_SETTING, 3),
+           "of a reduce_scatter");
+    is_int(0, is_ordered(HP_ALLGATHER, HOOP_FLOAT32, HOOP_ORDER_RANK, HOOP_ORDER_SETTING, 3), "nothing is reduced");
+    is_int(0, is_ordered(HP_ALLREDUCE, HOOP_INT32, HOOP_ORDER_RANK, HOOP_ORDER_RANK, 3),
+           "integers are the same in any order");
+    is_int(0, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_ORDER_RANK, HOOP_ORDER_RANK, 1), "one rank has no order");
+    is_int(1, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_ORDER_RANK, HOOP_ORDER_SETTING, HP_ORDERED_MOST), "64 ranks");
+    is_int(2, is_ordered(HP_ALLREDUCE, HOOP_FLOAT16, HOOP_ORDER_HOST, HOOP_ORDER_SETTING, 3), "the order of hosts");
+    is_int(2, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_ORDER_RANK, HOOP_ORDER_HOST, 3), "an option for that");
+    is_int(-HOOP_ERR_UNSUPPORTED,
+           is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_ORDER_RANK, HOOP_ORDER_SETTING, HP_ORDERED_MOST + 1),
            "more are refused");
-    is_int(-HOOP_ERR_INVALID_ARGUMENT, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, 0, (hoop_order)3, 3), "no such order");
+    is_int(-HOOP_ERR_INVALID_ARGUMENT, is_ordered(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_ORDER_AUTO, (hoop_order)4, 3),
+           "no such order");
 }
 
 static char why_not[200];

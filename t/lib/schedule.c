@@ -43,7 +43,7 @@ some_hosts(int size)
     uint64_t host[SIZE_MAX_HERE], even = tap_pick(2) ? 1 + tap_pick((uint64_t)size) : 0, most = 1 + tap_pick(8);
     for (int r = 0; r < size; r++)
         host[r] = r == 0 ? 1 : even ? 1 + (uint64_t)r / even : host[r - 1] + (tap_pick(most) == 0);
-    hp_host_map_fill(&hosts, host, size);
+    hp_host_map_fill(&hosts, host, order, size);
     return &hosts;
 }
 

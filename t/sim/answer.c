@@ -342,22 +342,65 @@ combined_broken(const hp_call *call, uint64_t seed, int size, uint64_t i)
     return call->op == HOOP_AVG ? all / size : all;
 }
 
-/* In rank order every bit is known: float32 sums, one after the other, rounded once to what is narrower. */
+static const int *host_of;
+
+void
+sim_answer_hosts(const int *hosts)
+{
+    host_of = hosts;
+}
+
+/* A host's ranks go together: of an allreduce in the order of hosts, and of a reduce_scatter if all hosts have as many. */
+static int
+by_host(const hp_call *call, int size)
+{
+    int of_first = 0;
+    for (int r = 0; r < size && host_of; r++)
+        of_first += host_of[r] == host_of[0];
+    for (int r = 0; r < size && host_of && call->kind != HP_ALLREDUCE; r++) {
+        int ranks = 0;
+        for (int s = 0; s < size; s++)
+            ranks += host_of[s] == host_of[r];
+        if (ranks != of_first || call->kind != HP_REDUCE_SCATTER)
+            return 0;
+    }
+    return host_of && call->ordered == HP_ORDER_HOST;
+}
+
+static float
+combined(const hp_call *call, float all, float v)
+{
+    switch ((hoop_op)call->op) {
+    case HOOP_PROD: return all * v;
+    case HOOP_MAX: return v > all || isnan(v) ? v : all;
+    case HOOP_MIN: return v < all || isnan(v) ? v : all;
+    default: return all + v;
+    }
+}
+
+/*
+ * In order every bit is known: float32 sums, one after the other, rounded once to what is narrower. Each host's sum begins at
+ * its lowest rank, and these are added up; in rank order each rank is a host.
+ */
 static int
 is_ordered(const hp_call *call, uint64_t seed, int size, uint64_t i, uint64_t got)
 {
     float all = 0;
     uint32_t bits;
-    for (int r = 0; r < size; r++) {
-        float v = is_narrow(call) ? (float)ref_decode((hoop_dtype)call->dtype, narrow_element(call, seed, r, i))
-                                  : broken(seed, r, i);
-        switch (r > 0 ? (int)call->op : -1) {
-        case -1: all = v; break;
-        case HOOP_PROD: all *= v; break;
-        case HOOP_MAX: all = v > all || isnan(v) ? v : all; break;
-        case HOOP_MIN: all = v < all || isnan(v) ? v : all; break;
-        default: all += v; break;
+    for (int first = 0, groups = by_host(call, size); first < size; first++) {
+        int begins = 1;
+        float sum = 0;
+        for (int r = 0; r < first && groups; r++)
+            begins &= host_of[r] != host_of[first];
+        for (int r = first; r < size && begins; r++) {
+            if (r > first && (!groups || host_of[r] != host_of[first]))
+                continue;
+            float v = is_narrow(call) ? (float)ref_decode((hoop_dtype)call->dtype, narrow_element(call, seed, r, i))
+                                      : broken(seed, r, i);
+            sum = r == first ? v : combined(call, sum, v);
         }
+        if (begins)
+            all = first == 0 ? sum : combined(call, all, sum);
     }
     if (call->op == HOOP_AVG)
         all /= (float)size;

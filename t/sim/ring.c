@@ -40,6 +40,8 @@ typedef struct member {
 typedef struct ring {
     const sim_ring *o;
     int order[SIM_RANKS_MAX]; /* position -> rank */
+    int host_of[SIM_RANKS_MAX], first[SIM_RANKS_MAX + 1];
+    hp_host_map hosts; /* o->hosts, with these ranks */
     member *by_rank;
     uint64_t random;
     int overlooked; /* a belt stopped though it had been told of commands that let it move */
@@ -223,7 +225,7 @@ make_work(ring *r, member *m, int op)
     options.stage_bytes = o->stage_bytes;
     options.spread_bytes = o->spread_bytes;
     options.halves_bytes = o->halves_bytes;
-    options.hosts = o->hosts;
+    options.hosts = o->hosts ? &r->hosts : NULL;
     options.levels = 1;
     options.one_bytes = o->one_bytes;
     options.whole_bytes = o->whole_bytes;
@@ -493,6 +495,20 @@ mix_order(ring *r)
     }
 }
 
+static void
+place_ranks(ring *r)
+{
+    uint64_t host[SIM_RANKS_MAX];
+    for (int p = 0; p < r->o->size && r->o->hosts; p++) {
+        r->host_of[r->order[p]] = hp_host_map_seat(r->o->hosts, p).host;
+        host[p] = (uint64_t)r->host_of[r->order[p]];
+    }
+    r->hosts.first = r->first;
+    if (r->o->hosts)
+        hp_host_map_fill(&r->hosts, host, r->order, r->o->size);
+    sim_answer_hosts(r->o->hosts ? r->host_of : NULL);
+}
+
 sim_end
 sim_ring_run(const sim_ring *o, sim_rank_end ends[SIM_RANKS_MAX], char *why, size_t why_size)
 {
@@ -506,6 +522,7 @@ sim_ring_run(const sim_ring *o, sim_rank_end ends[SIM_RANKS_MAX], char *why, siz
     running = &r;
     sim_net_begin(&net);
     mix_order(&r);
+    place_ranks(&r);
     for (int p = 0; p < o->size; p++)
         made &= make_member(&r, p);
     snprintf(why, why_size, "out of memory");
@@ -521,6 +538,7 @@ sim_ring_run(const sim_ring *o, sim_rank_end ends[SIM_RANKS_MAX], char *why, siz
         snprintf(why, why_size, "%s", sim_net_fault());
         end = SIM_WRONG;
     }
+    sim_answer_hosts(NULL);
     free(r.by_rank);
     return end;
 }

@@ -90,6 +90,12 @@ void sim_fill(const hp_call *call, uint64_t seed, int rank, int size, void *send
 /* Whether element i of recvbuf lies in a gap between blocks, where nothing may be written. */
 int sim_is_gap(const hp_call *call, int rank, int size, uint64_t i);
 
+/*
+ * From now on rank r is on host host_of[r] (kept), so that sums in the order of hosts are known; NULL: none is known, and
+ * these are in rank order.
+ */
+void sim_answer_hosts(const int *host_of);
+
 /* Whether recvbuf is what the collective promises; floats' sums, products and means within rounding. */
 int sim_answer_is_right(const hp_call *call, uint64_t seed, int rank, int size, const void *recv, char *why,
                         size_t why_size);

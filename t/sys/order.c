@@ -2,7 +2,8 @@
 /*
  * Reductions in rank order on real rings of processes: the bits depend on the ranks' values alone. What one array gives
  * by itself (compared with t/sim/answer.c, float64 with a loop here) it gives at any place in larger arrays, in a group,
- * in place, as block of a reduce_scatter, to a root, over one channel and two, through memory and over TCP.
+ * in place, as block of a reduce_scatter, to a root, over one channel and two, through memory and over TCP. In the order of
+ * hosts the same, with two ranks or three on a host; to a root, and if hosts are uneven as blocks, they are in rank order.
  */
 #include "base/dtype.h"
 #include "hoop.h"
@@ -18,6 +19,7 @@ enum { FEW = 1003, COPIES = 331, MOST = FEW * COPIES };
 
 typedef struct job {
     uint64_t seed;
+    int host; /* so many ranks are on a host, and are combined first; 0: in rank order */
 } job;
 
 /* One array of a type and an operation, and what is made of it. */
@@ -25,7 +27,7 @@ typedef struct trial {
     hoop_comm *comm;
     hp_call call;
     uint64_t seed;
-    int rank, size;
+    int rank, size, host;
     size_t elem;
     uint8_t *x, *wanted; /* FEW elements */
     uint8_t *send, *recv;
@@ -40,17 +42,25 @@ wide(uint64_t seed, int rank, uint64_t i)
 }
 
 static double
+combined(const trial *t, double all, double v)
+{
+    switch ((hoop_op)t->call.op) {
+    case HOOP_PROD: return all * v;
+    case HOOP_MAX: return v > all ? v : all;
+    case HOOP_MIN: return v < all ? v : all;
+    default: return all + v;
+    }
+}
+
+static double
 wide_wanted(const trial *t, uint64_t i)
 {
-    double all = wide(t->seed, 0, i);
-    for (int r = 1; r < t->size; r++) {
-        double v = wide(t->seed, r, i);
-        switch ((hoop_op)t->call.op) {
-        case HOOP_PROD: all *= v; break;
-        case HOOP_MAX: all = v > all ? v : all; break;
-        case HOOP_MIN: all = v < all ? v : all; break;
-        default: all += v; break;
-        }
+    double all = 0;
+    for (int first = 0, host = t->host ? t->host : 1; first < t->size; first += host) {
+        double sum = wide(t->seed, first, i);
+        for (int r = first + 1; r < first + host && r < t->size; r++)
+            sum = combined(t, sum, wide(t->seed, r, i));
+        all = first == 0 ? sum : combined(t, all, sum);
     }
     return t->call.op == HOOP_AVG && t->size > 1 ? all / t->size : all;
 }
@@ -190,9 +200,10 @@ by_option(trial *t)
         if (hoop_iallreduce_with(t->x, t->recv, FEW, (hoop_dtype)t->call.dtype, (hoop_op)t->call.op, t->comm, &options,
                                  &work) != HOOP_SUCCESS ||
             hoop_work_wait(work, -1) != HOOP_SUCCESS || hoop_comm_stats(t->comm, &stats) != HOOP_SUCCESS ||
-            stats.in_rank_order != (ordered && t->size > 1))
+            stats.in_rank_order != (ordered && t->size > 1 && !t->host) ||
+            (t->host && ordered && strcmp(stats.algorithm, "levels") != 0))
             return 0;
-        options.order = HOOP_ORDER_RANK;
+        options.order = t->host ? HOOP_ORDER_HOST : HOOP_ORDER_RANK;
     }
     return is_tiled(t, t->recv, 0, FEW);
 }
@@ -213,8 +224,8 @@ try_one(trial *t)
            tells(t, "other bits in longer arrays", in_longer_arrays(t)) &&
            tells(t, "other bits in a group", in_a_group(t)) &&
            tells(t, "other bits in a long group", in_a_long_group(t)) &&
-           tells(t, "other bits in blocks", in_blocks(t)) && tells(t, "other bits at the root", at_a_root(t)) &&
-           tells(t, "by an option", by_option(t));
+           tells(t, "other bits in blocks", (t->host && t->size % t->host) || in_blocks(t)) &&
+           tells(t, "other bits at the root", t->host || at_a_root(t)) && tells(t, "by an option", by_option(t));
 }
 
 static int
@@ -224,7 +235,15 @@ ranks_fn(int rank, int size, void *arg)
                                         HOOP_FLOAT8E4M3, HOOP_FLOAT8E5M2, HOOP_FLOAT64};
     static const hoop_op ops[] = {HOOP_SUM, HOOP_AVG, HOOP_MAX, HOOP_MIN, HOOP_PROD};
     const job *j = arg;
-    trial t = {.rank = rank, .size = size};
+    trial t = {.rank = rank, .size = size, .host = j->host};
+    int host_of[8];
+    for (int r = 0; r < size && j->host; r++)
+        host_of[r] = r / j->host;
+    if (j->host) {
+        party_set_host(rank, j->host);
+        unsetenv("HOOP_LEVELS");
+        sim_answer_hosts(host_of);
+    }
     int good = party_create(&t.comm) == HOOP_SUCCESS;
     t.x = calloc(FEW, 8), t.wanted = calloc(FEW, 8), t.send = calloc(MOST, 8), t.recv = calloc(MOST, 8);
     for (uint64_t i = 0; i < 6 * 3 && good; i++) {
@@ -232,7 +251,7 @@ ranks_fn(int rank, int size, void *arg)
         t.seed = j->seed + i;
         t.call = (hp_call){.kind = HP_ALLREDUCE, .dtype = (uint8_t)dtypes[i / 3], .op = (uint8_t)op, .root = -1};
         t.call.count = FEW;
-        t.call.ordered = size > 1;
+        t.call.ordered = size == 1 ? HP_ORDER_ANY : j->host ? HP_ORDER_HOST : HP_ORDER_RANK;
         good = try_one(&t);
     }
     good = hoop_comm_destroy(t.comm) == HOOP_SUCCESS && good;
@@ -241,18 +260,20 @@ ranks_fn(int rank, int size, void *arg)
 }
 
 static void
-test_ring(int size, const char *shm, const char *channels)
+test_ring(int size, int host, const char *shm, const char *channels)
 {
     party p;
-    job j = {.seed = tap_random() >> 8};
+    job j = {.seed = tap_random() >> 8, .host = host};
+    setenv("HOOP_ORDER", host ? "host" : "rank", 1);
     setenv("HOOP_SHM", shm, 1);
     setenv("HOOP_CHANNELS", channels, 1);
     party_open(&p);
     int good = party_run(&p, size, ranks_fn, &j, 90) == 0;
     for (int rank = 0; rank < size && !good; rank++)
         diag("rank %d: %s", rank, p.guest[rank].note);
-    ok(good, "%d ranks %s, %s: the bits depend on the values alone", size, *shm == '1' ? "through memory" : "over TCP",
-       *channels == '1' ? "one channel" : "two channels");
+    ok(good, "%d ranks %s, %s, by %s: the bits depend on the values alone", size,
+       *shm == '1' ? "through memory" : "over TCP", *channels == '1' ? "one channel" : "two channels",
+       host ? "host" : "rank");
     party_close(&p);
 }
 
@@ -263,11 +284,13 @@ main(void)
     plan_lazy();
     tap_limit(240);
     tap_seed();
-    setenv("HOOP_ORDER", "rank", 1);
     for (int i = 0; i < 5; i++) {
-        test_ring(sizes[i], "1", "1");
+        test_ring(sizes[i], 0, "1", "1");
         if (sizes[i] > 1)
-            test_ring(sizes[i], "0", sizes[i] == 3 ? "2" : "1");
+            test_ring(sizes[i], 0, "0", sizes[i] == 3 ? "2" : "1");
     }
+    test_ring(4, 2, "1", "1");
+    test_ring(5, 2, "1", "2");
+    test_ring(8, 3, "0", "1");
     return 0;
 }

@@ -73,8 +73,9 @@ _TorchOptions: Any = getattr(_TorchBackend, "Options", None)  # some versions be
 class Options(_TorchOptions or object):  # type: ignore[misc]
     """A group's own settings: init_process_group(..., pg_options=hoop.torch.Options(order="rank")), or new_group.
 
-    order: in which order the ranks' elements are combined, "auto" or "rank". wire_dtype: the type in which those of long
-    sums and means of float32 travel, "float32", "bfloat16" or "e4m3", hoop_allreduce(3). All ranks must pass the same.
+    order: in which order the ranks' elements are combined, "auto", "rank" or "host". wire_dtype: the type in which those
+    of long sums and means of float32 travel, "float32", "bfloat16" or "e4m3", hoop_allreduce(3). All ranks must pass the
+    same.
     Without this object, or with wire_dtype None, the settings of these names count (hoop_env(7)).
     """
 

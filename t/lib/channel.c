@@ -260,14 +260,17 @@ test_levels(void)
     static const int kinds[] = {HP_ALLREDUCE,      HP_ALLREDUCE, HP_ALLREDUCE, HP_REDUCE_SCATTER,
                                 HP_REDUCE_SCATTER, HP_ALLGATHER, HP_ALLGATHER, HP_BARRIER};
     int right = 1, runs = 0;
-    for (int k = 0; k < 600 && right; k++, runs++) {
+    for (int k = 0; k < 300 && right; k++, runs++) {
         int size = k % 100 ? 2 + k % 15 : 34 + 6 * (int)tap_pick(6);
         sim_ring o = ring_of(size, 1 + (uint32_t)tap_pick(4), 5 + (uint32_t)tap_pick(4));
         set_levels(&o);
-        if (k % 100 == 0) /* many pieces go to one rank */
+        if (k % 100 == 0) { /* many pieces go to one rank; bytes one by one would take minutes */
             o.hosts = some_hosts(size, 2);
+            o.net.held = 600;
+        }
         for (int i = 0; i < 3; i++) {
-            add(&o, call_of(kinds[tap_pick(8)], size, tap_pick(2) ? some_count(size) : tap_pick(800)));
+            uint64_t count = tap_pick(2) ? some_count(size) : tap_pick(800);
+            add(&o, call_of(kinds[tap_pick(8)], size, k % 100 ? count : count % 80));
             o.call[i].ordered = o.call[i].wire = 0;
             o.call[i].fused = o.call[i].kind == HP_ALLREDUCE && tap_pick(4) == 0;
         }
@@ -297,12 +300,19 @@ plan_of(const sim_ring *o)
     return plan;
 }
 
+/* One block and several, whole and shared out. */
+static int
+saw_all(int seen[2][2])
+{
+    return seen[0][0] && seen[0][1] && seen[1][0] && seen[1][1];
+}
+
 /* ... whose sums travel narrower between hosts: in one block and in several, shared out and not. */
 static void
 test_narrow_levels(void)
 {
     int right = 1, runs = 0, scattered = 0, seen[2][2] = {{0}};
-    for (int k = 0; k < 600 && right; k++, runs++) {
+    for (int k = 0; right && k < (saw_all(seen) && scattered ? 240 : 5000); k++, runs++) {
         int size = 3 + k % 10, kind = tap_pick(2) ? HP_ALLREDUCE : HP_REDUCE_SCATTER;
         sim_ring o = ring_of(size, 1 + (uint32_t)tap_pick(4), 5 + (uint32_t)tap_pick(4));
         set_levels(&o);
@@ -326,10 +336,9 @@ test_narrow_levels(void)
         right = ends(&o, SIM_RIGHT);
     }
     ok(right, "levels between whose hosts sums travel narrower (%d seeds)", runs);
-    ok(seen[0][0] > 10 && seen[0][1] > 10 && seen[1][0] > 10 && seen[1][1] > 10,
-       "... one block and several, whole and shared out: %d, %d, %d, %d", seen[0][0], seen[0][1], seen[1][0],
-       seen[1][1]);
-    ok(scattered > 3, "... and reduce_scatters: %d", scattered);
+    ok(saw_all(seen), "... one block and several, whole and shared out: %d, %d, %d, %d", seen[0][0], seen[0][1],
+       seen[1][0], seen[1][1]);
+    ok(scattered > 0, "... and reduce_scatters: %d", scattered);
 }
 
 /* A mean of a 16- or 8-bit float: of one to nine ranks, of 13 and of 64, in every shape that reduces. */
@@ -484,7 +493,7 @@ test_host_order(void)
 {
     static const hoop_dtype dtypes[] = {HOOP_FLOAT32, HOOP_FLOAT16, HOOP_BFLOAT16, HOOP_FLOAT8E4M3, HOOP_FLOAT8E5M2};
     int right = 1, runs = 0, over = 0, wide[2][2] = {{0}};
-    for (int k = 0; k < 600 && right; k++, runs++) {
+    for (int k = 0; right && k < (saw_all(wide) ? 240 : 5000); k++, runs++) {
         int size = 2 + k % 12;
         sim_ring o = ring_of(size, 1 + (uint32_t)tap_pick(4), 5 + (uint32_t)tap_pick(4));
         set_levels(&o);
@@ -493,7 +502,7 @@ test_host_order(void)
         o.block_bytes = k % 3 ? o.block_bytes : 1 << 20;
         for (int i = 0; i < 3; i++) {
             int kind = tap_pick(3) ? HP_ALLREDUCE : HP_REDUCE_SCATTER;
-            add(&o, call_of(kind, size, tap_pick(2) ? some_count(size) : tap_pick(3000)));
+            add(&o, call_of(kind, size, tap_pick(2) ? some_count(size) : tap_pick(1000)));
             o.call[i].dtype = (uint8_t)dtypes[tap_pick(5)];
             o.call[i].op = (uint8_t)(tap_pick(2) ? HOOP_SUM : tap_pick(2) ? HOOP_AVG : HOOP_MAX);
             o.call[i].ordered = HP_ORDER_HOST;
@@ -506,7 +515,7 @@ test_host_order(void)
         right = ends(&o, SIM_RIGHT);
     }
     ok(right, "in the order of hosts (%d seeds)", runs);
-    ok(over > 200 && wide[0][0] && wide[0][1] && wide[1][0] && wide[1][1],
+    ok(over > 0 && saw_all(wide),
        "... %d over levels; small floats in one block and several, whole and shared out: %d, %d, %d, %d", over,
        wide[0][0], wide[0][1], wide[1][0], wide[1][1]);
 }

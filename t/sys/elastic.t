@@ -96,7 +96,7 @@ like 'nobody is left to take in processes that wait for a place; stopping 1 othe
 restarts=0
 
 # To the end: what is learned does not depend on who was there. A rank may be killed at any time of a training, by the seed.
-length="--epochs $long --hidden 300"
+length="--epochs $long --hidden 150"
 begun=$(date +%s.%N)
 "$hooprun" -n 4 "$train" $length >whole 2>err || bail "$(tail -n 1 err)"
 ended=$(date +%s.%N)

@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EXIT_NONE = 1, EXIT_USAGE = 2, ALL_ROWS = 100000, FRAME = 11 /* lines of a job that are no rank's row */ };
+enum { EXIT_NONE = 1, EXIT_USAGE = 2, ALL_ROWS = 100000, FRAME = 13 /* lines of a job that are no rank's row */ };
 
 static const char help[] =
     "Usage: hoop-top [options]\n"

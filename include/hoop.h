@@ -306,9 +306,9 @@ typedef enum hoop_order {
     HOOP_ORDER_SETTING = 0,
     HOOP_ORDER_AUTO = 1, /* the fastest; the same on all ranks, and for the same call on the same communicator */
     HOOP_ORDER_RANK = 2, /* floats: rank 0's and rank 1's, then rank 2's and so on; at most 64 ranks */
-    HOOP_ORDER_HOST = 3  /* so within each host, then the hosts' sums, the host of rank 0 first: depends on both */
+    HOOP_ORDER_HOST = 3  /* the ranks of each host so, then the hosts' sums; see hoop_allreduce(3) */
 } hoop_order;
-/* In which type elements of sums and means of float32 travel between hosts: the setting "wire_dtype", hoop_env(7). 0 to 3. */
+/* In which type sums and means of float32 travel, if not in memory: the setting "wire_dtype", hoop_env(7). 0 to 3. */
 typedef enum hoop_wire { HOOP_WIRE_SETTING, HOOP_WIRE_FLOAT32, HOOP_WIRE_BFLOAT16, HOOP_WIRE_E4M3 } hoop_wire;
 
 /*
@@ -543,16 +543,16 @@ typedef struct hoop_stats {
     uint64_t waited_reduction_ns; /* for this rank's own device: its reductions and copies */
     uint64_t slowest_ns;          /* of waited_peer_ns and waited_link_ns, the part for rank slowest_rank */
     int32_t slowest_rank;         /* now: the rank waited for longest, which may itself wait for another; -1: none */
-    uint32_t rtt_us;              /* now: us to another rank and back: smoothed, or least on one host; 0: unknown */
+    uint32_t rtt_us;              /* now: us to the rank to which most goes over TCP, and back; 0: unknown */
     uint64_t retransmits;         /* segments that TCP has sent to other ranks again */
-    uint64_t delivery_rate;       /* now: bytes/s that TCP has last delivered where most goes; 0: unknown */
+    uint64_t delivery_rate;       /* now: bytes/s that TCP has last delivered to that rank; 0: unknown */
     uint64_t entries;             /* collectives whose time of call was kept, every 1,024th; */
     uint64_t entered_ns;          /* the sum of these times by the clock of the server's host, modulo 2^64; */
     uint64_t entered_error_ns;    /* and the most by which that sum may be wrong */
     int64_t clock_offset_ns;      /* now: this host's CLOCK_MONOTONIC less that of the server's host; */
     uint64_t clock_error_ns;      /* now: the most by which that may be wrong; UINT64_MAX: it is not known */
     int32_t shares_memory;        /* now: 1: data to the next rank passes through shared memory; 0: over TCP */
-    int32_t in_rank_order;        /* now: 1: the collective that ended last has combined elements in rank order */
+    int32_t in_rank_order;        /* now: 1: the collective that ended last was combined in rank order, 2: by host */
     char algorithm[16];           /* now: its algorithm, as in hoop_allreduce(3): "ring"; "": none has ended */
     uint64_t repairs;             /* connections to other ranks that broke and were made again */
     uint64_t narrowed;            /* collectives that have ended well, and whose elements travelled narrower: all, */
@@ -562,8 +562,8 @@ typedef struct hoop_stats {
 
 /*
  * Fills *stats (its size field must be set). Any thread, at any time, also on a failed communicator; it waits for nothing.
- * The fields of TCP and of the clock are renewed once a second while this rank calls; of several connections the longest
- * round trip counts, and retransmits of all are added up. While operations run the fields may be of slightly different moments.
+ * The fields of TCP and of the clock are renewed once a second while this rank calls; of several connections that carry much
+ * the slowest counts, and retransmits of all are added up. While operations run the fields may be of slightly different moments.
  * HOOP_ERR_INVALID_ARGUMENT: comm or stats is NULL, or size is too small; then *stats is as it was.
  */
 hoop_result hoop_comm_stats(const hoop_comm *comm, hoop_stats *stats);

@@ -181,17 +181,20 @@ typedef struct hp_counters {
     hp_count narrowed;           /* calls that ended well, and whose elements travelled in a narrower type; */
     hp_count narrowed_e4m3;      /* of these, as e4m3 */
     hp_count levels;             /* calls that ended well, and went over two levels */
-    hp_count plan;  /* of the last collective that ended well: 2 (1 + its algorithm), and 1 if in rank order; 0: none */
-    hp_count ended; /* when the last operation ended; 0: one is in progress, or there was none */
+    hp_count
+        plan; /* of the last collective that ended well: 3 (1 + its algorithm), and 1 if in rank order, 2 if by host; 0: none */
+    hp_count ended;      /* when the last operation ended; 0: one is in progress, or there was none */
     hp_stopwatch inside; /* operations were in progress */
     hp_stopwatch waited[HP_WAITS];
     hp_stopwatch *waited_for; /* by rank; NULL before the ring is known */
     int ranks;
-    hp_count rtt_us, retransmits, delivery_rate; /* of connections */
-    hp_count most_to;  /* 1 + the rank to which most goes over TCP; 0: all goes through memory */
-    hp_count shares;   /* memory with the next rank */
-    hp_count repairs;  /* of connections */
-    atomic_uint shown; /* in [shown % 2] is what `times` were */
+    hp_count wire_sent, retransmits; /* over TCP: payload; segments sent again */
+    hp_count most_to;                /* 1 + the rank to which most goes over TCP; 0: all goes through memory; */
+    hp_count rtt_us, delivery_rate;  /* of the connection to that rank; */
+    hp_count most_resent;            /* its segments sent again */
+    hp_count shares;                 /* memory with the next rank */
+    hp_count repairs;                /* of connections */
+    atomic_uint shown;               /* in [shown % 2] is what `times` were */
     hp_count times_shown[2][HP_TIMES_WORDS];
     /* the baton holder's alone */
     hp_call_times times;

@@ -36,8 +36,8 @@ enum { HP_TASKS = 2 };
 /*
  * A sum over all n ranks' vectors: the own one, and those in the stage, where the one of the rank at distance d back
  * begins at vectors + d * stride. By ring position or, if `ordered`, by rank; then what is narrower than float32 is
- * summed in float32, at `sums` in the stage, and rounded once; so is what travels narrower. A wide sum is made where its last
- * or its first vector is. `residual`: what the rounding
+ * summed in float32, at `sums` in the stage, and rounded once; so is what travels narrower. Over the levels a plain sum is made
+ * at dst[0], and a wide one of hosts where the first vector is that has come. `residual`: what the rounding
  * of the sum to dst[0] takes away is added there. Of the levels it is a sum over the ranks of this host or, with `divide`,
  * over the sums of all hosts. A host's sum has the residual added before it is rounded, and leaves there what that takes.
  * Of two or three destinations of what is narrow dst[1] gets the sum, and hands it to dst[2], and the last of these to dst[0].

@@ -201,8 +201,7 @@ shape_levels(hp_plan *plan, const hp_call *call, const hp_plan_options *options)
         return;
     }
     plan->owners = few ? 1 : hosts->least;
-    plan->split =
-        !few && hosts->count > 2 && bytes > options->whole_bytes / between && 2 * (within + between) < HP_ORDERED_MOST;
+    plan->split = !few && hosts->count > 2 && bytes > options->whole_bytes / between;
     plan->pieces = 1;
     plan->slices = 2 * within + (plan->split ? 2 : 1) * between;
 }
@@ -241,6 +240,20 @@ most_of_levels(const hp_plan *plan, uint64_t blocks, const hp_plan_options *opti
     return (most < slot ? most : slot) * line;
 }
 
+/* An allreduce of any size, so that its bits do not depend on that: one owner or several, whole sums or shares. */
+static int
+fits_any_size(hp_plan *plan, const hp_plan_options *options)
+{
+    uint32_t within = (uint32_t)(plan->hosts->most - 1), between = (uint32_t)(plan->hosts->count - 1);
+    int fits = 1;
+    for (int shape = 0; shape < 4; shape++) {
+        plan->owners = shape % 2 ? plan->hosts->least : 1;
+        plan->split = shape > 1 && plan->hosts->count > 2;
+        fits &= 2 * within + (plan->split ? 2 : 1) * between < HP_ORDERED_MOST && most_of_levels(plan, 3, options) > 0;
+    }
+    return fits;
+}
+
 static int
 fits_levels(const hp_call *call, int size, const hp_plan_options *options)
 {
@@ -257,6 +270,8 @@ fits_levels(const hp_call *call, int size, const hp_plan_options *options)
         return 0; /* one rank would send and add up all of its host's; and levels have one channel */
     set_types(&plan, call, is_narrow(call, size, options), by_host);
     shape_levels(&plan, call, options);
+    if (by_host && !blocked)
+        return fits_any_size(&plan, options);
     return plan.slices < HP_ORDERED_MOST && most_of_levels(&plan, 3, options) > 0;
 }
 

@@ -53,7 +53,7 @@ typedef struct hp_plan {
     int root;               /* its position on the ring, -1 where none applies */
     uint32_t elem;          /* bytes of an element */
     hoop_dtype wire;        /* the type on the wire and in the stage: the array's own, bfloat16, or HP_SCALED; of the
-                               levels only between hosts */
+                               levels only between hosts, there float32, too */
     int narrow;             /* narrower than the array's own */
     int wide;               /* levels, in order: sums of 16- and 8-bit floats travel between hosts as float32 */
     uint32_t grain;         /* elements; cuts fall on multiples of it, so that slices start on cache lines */
@@ -78,7 +78,7 @@ typedef struct hp_plan {
     uint64_t loops;       /* turns of the ring */
     uint32_t rows;        /* rows of one loop */
     uint32_t slices;      /* S: slices of a chunk */
-    int ordered;          /* the ranks' elements are combined in rank order, of the levels within each host */
+    int ordered;          /* elements are combined in rank order; over the levels in the order of hosts */
     int normalize;        /* a ring of one reduces bools: it makes 0 or 1 of each */
     uint64_t steps;       /* loops * rows * slices; equal on all ranks */
 } hp_plan;

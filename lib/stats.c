@@ -55,33 +55,58 @@ hp_stats_awaits(const hoop_comm *comm)
     return (hp_awaited){HP_WAIT_DEVICE, -1};
 }
 
-/* Reads what TCP has measured on the ways to other ranks, and compares clocks with the server; not without one. */
+static int
+is_over_tcp(const hp_link *link)
+{
+    return link->sending && link->state >= HP_LINK_OPEN && !hp_link_shares(link);
+}
+
+/* Whether that path delivers less than the other one. */
+static int
+is_slower(hp_tcp_path path, hp_tcp_path other)
+{
+    return path.delivery_rate && (!other.delivery_rate || path.delivery_rate < other.delivery_rate);
+}
+
+/*
+ * Reads what TCP has measured on the ways to other ranks, and compares clocks with the server; not without one. Of the links
+ * that carry most the slowest one tells; a broken one tells nothing, and what it has told stays.
+ */
 static void
 measure(hoop_comm *comm)
 {
     hp_counters *counters = &comm->counters;
-    const hp_link *most = NULL;
-    uint64_t retransmits = 0, delivery_rate = 0;
-    uint32_t rtt = 0;
+    uint64_t most = 0, sent = 0, retransmits = 0;
+    const hp_link *slowest = NULL;
+    hp_tcp_path of_slowest = {0};
     if (comm->state == HP_COMM_READY) /* by the answers so far */
         hp_counters_set_clock(counters, hp_client_compare_clocks(comm->client, 0));
-    hp_link_walk all = hp_comm_links(comm);
+    hp_link_walk all = hp_comm_links(comm), again = all;
     for (const hp_link *link; (link = hp_link_next(&all));) {
-        if (!link->sending || link->state != HP_LINK_OPEN || hp_link_shares(link))
+        uint64_t bytes = is_over_tcp(link) ? link->bytes : 0;
+        sent += bytes;
+        most = bytes > most ? bytes : most;
+    }
+    for (const hp_link *link; (link = hp_link_next(&again));) {
+        if (!is_over_tcp(link) || link->state != HP_LINK_OPEN)
             continue;
         hp_tcp_path path = hp_link_path(link);
         retransmits += path.retransmits;
-        rtt = path.rtt_us > rtt ? path.rtt_us : rtt;
-        if (most && link->bytes <= most->bytes)
+        if (link->bytes < most / 2 || (slowest && !is_slower(path, of_slowest)))
             continue;
-        most = link;
-        delivery_rate = path.delivery_rate;
+        slowest = link;
+        of_slowest = path;
     }
-    hp_count_set(&counters->retransmits, retransmits);
-    hp_count_set(&counters->rtt_us, rtt);
-    hp_count_set(&counters->delivery_rate, delivery_rate);
-    hp_count_set(&counters->most_to, most ? (uint64_t)most->peer + 1 : 0);
     hp_count_set(&counters->shares, comm->size > 1 && hp_link_shares(comm->channel[0]->out[1]));
+    if (!slowest)
+        return;
+    hp_count_set(&counters->wire_sent, sent);
+    if (retransmits > hp_count_read(&counters->retransmits))
+        hp_count_set(&counters->retransmits, retransmits);
+    hp_count_set(&counters->most_to, (uint64_t)slowest->peer + 1);
+    hp_count_set(&counters->rtt_us, of_slowest.rtt_us);
+    hp_count_set(&counters->delivery_rate, of_slowest.delivery_rate);
+    hp_count_set(&counters->most_resent, of_slowest.retransmits);
 }
 
 void
@@ -112,9 +137,9 @@ hp_stats_fill(hoop_comm *comm, hoop_stats *stats)
     stats->narrowed_e4m3 = hp_count_read(&c->narrowed_e4m3);
     stats->levels = hp_count_read(&c->levels);
     uint64_t plan = hp_count_read(&c->plan);
-    stats->in_rank_order = (int32_t)(plan % 2);
+    stats->in_rank_order = (int32_t)(plan % 3);
     snprintf(stats->algorithm, sizeof(stats->algorithm), "%s",
-             plan ? hp_algorithm_name((hp_algorithm)(plan / 2 - 1)) : "");
+             plan ? hp_algorithm_name((hp_algorithm)(plan / 3 - 1)) : "");
 }
 
 const char *
@@ -219,7 +244,9 @@ hp_vitals_send(hoop_comm *comm)
                         .entered = s.entered_ns,
                         .entered_error = s.entered_error_ns,
                         .rtt = s.rtt_us,
-                        .most_to = (int)hp_count_read(&comm->counters.most_to) - 1};
+                        .most_to = (int)hp_count_read(&comm->counters.most_to) - 1,
+                        .most_resent = hp_count_read(&comm->counters.most_resent),
+                        .wire_sent = hp_count_read(&comm->counters.wire_sent)};
     hp_vitals_put(payload, &vitals);
     hp_membership_inform(hp_client_membership(comm->client), HP_FEATURE_STATS, HP_STATS, payload, sizeof(payload));
 }

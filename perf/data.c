@@ -17,6 +17,7 @@
  */
 #include "perf/data.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -309,11 +310,41 @@ ordered_mean(const perf_pattern *p, size_t index)
     return (perf_range){order, order};
 }
 
+/*
+ * In the order of hosts, which is not known here: any float32 sum of the same elements, divided, and rounded once. Where some
+ * order may overflow, anything.
+ */
+static perf_range
+grouped_mean(const perf_pattern *p, size_t index)
+{
+    int any = perf_order_of_nan(p->type), infinite = 0;
+    double size = 0, sum = 0;
+    uint16_t low = 0, high = 0;
+    for (int rank = 0; rank < p->ranks; rank++) {
+        float v = mean_value(p, rank, index);
+        if (isnan(v))
+            return (perf_range){any, any};
+        infinite |= isinf(v) != 0;
+        size += isinf(v) ? 0 : fabs((double)v);
+        sum += isinf(v) ? 0 : (double)v;
+    }
+    if (size > (double)FLT_MAX)
+        return (perf_range){-any, any};
+    if (infinite)
+        return ordered_mean(p, index);
+    double off = ldexp(size, -24) * 1.01 + ldexp(1, -149), mean = sum / p->ranks;
+    perf_put_float(p->type, &low, mean - off);
+    perf_put_float(p->type, &high, mean + off);
+    return (perf_range){perf_order(p->type, &low), perf_order(p->type, &high)};
+}
+
 void
 perf_pattern_range(const perf_pattern *p, perf_range *table, size_t entries)
 {
     for (size_t i = 0; i < entries; i++)
-        table[i] = p->ordered && p->ranks > 1 ? ordered_mean(p, i) : range_of(p, i);
+        table[i] = !p->ordered || p->ranks == 1 ? range_of(p, i)
+                   : p->ordered == 1            ? ordered_mean(p, i)
+                                                : grouped_mean(p, i);
 }
 
 /* --- the check --- */

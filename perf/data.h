@@ -17,7 +17,7 @@ typedef struct perf_pattern {
     const perf_type *type;
     int op; /* a hoop_op; -1 where data only moves */
     int ranks;
-    int ordered; /* the elements are combined in rank order: then small floats' means, too, are known to the bit */
+    int ordered; /* the elements are combined in rank order: then small floats' means, too, are known to the bit; 2: by host */
     int brief;   /* elements of float32 travel with so many digits, sums are exact there, too, */
     int rounded; /* and means are rounded to them; 0: with all */
     uint64_t seed;

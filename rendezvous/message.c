@@ -430,9 +430,11 @@ hp_vitals_put(uint8_t out[HP_VITALS_BYTES], const hp_vitals *vitals)
     p = put64(p, vitals->levels);
     p = put64(p, vitals->sent);
     p = put64(p, vitals->received);
+    p = put64(p, vitals->wire_sent);
     for (int i = HP_WAIT_PEER; i < HP_WAITS; i++)
         p = put64(p, vitals->waited[i]);
     p = put64(p, vitals->retransmits);
+    p = put64(p, vitals->most_resent);
     p = put64(p, vitals->delivery_rate);
     p = put64(p, vitals->entries);
     p = put64(p, vitals->entered);
@@ -450,9 +452,11 @@ hp_vitals_get(hp_vitals *vitals, const uint8_t *in, size_t n)
     vitals->levels = take64(&c);
     vitals->sent = take64(&c);
     vitals->received = take64(&c);
+    vitals->wire_sent = take64(&c);
     for (int i = HP_WAIT_PEER; i < HP_WAITS; i++)
         vitals->waited[i] = take64(&c);
     vitals->retransmits = take64(&c);
+    vitals->most_resent = take64(&c);
     vitals->delivery_rate = take64(&c);
     vitals->entries = take64(&c);
     vitals->entered = take64(&c);

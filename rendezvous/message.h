@@ -16,9 +16,10 @@
  *   FOUND             peer 4
  *   UNSTARTED         sequence 8 | call 16 | hp_abort_put of net/frame.h
  *   CLOCK             to the server: asked at 8; from it: asked at 8 | the server's clock 8
- *   STATS             at 8 | operations 8 | messages 8 | levels 8 | sent 8 | received 8 | waited for a peer 8, a link 8,
- *                     the caller's stream 8, the own device 8 | retransmits 8 | delivery rate 8 | entries 8 | entered 8 |
- *                     error of entered 8 | round trip 4 | most goes to 4
+ *   STATS             at 8 | operations 8 | messages 8 | levels 8 | sent 8 | received 8 | sent over TCP 8 | waited for a
+ *                     peer 8, a link 8, the caller's stream 8, the own device 8 | segments sent again 8, to the rank to
+ *                     which most goes 8 | its delivery rate 8 | entries 8 | entered 8 | error of entered 8 | its round
+ *                     trip 4 | that rank 4
  *   ABORT, REFUSED    hp_abort_put of net/frame.h; REFUSED to the server: split 4 before it
  *   NAME              the text alone
  *   CALL_NAME         number 1 | text
@@ -42,7 +43,7 @@ enum { HP_NAME_TEXT = 64 }; /* room for a name, and the end of the string */
 enum {
     HP_REFUSAL_BYTES = 4 + HP_ABORT_BYTES,
     HP_LOSS_BYTES = 20,
-    HP_VITALS_BYTES = 15 * 8 + 2 * 4,
+    HP_VITALS_BYTES = 17 * 8 + 2 * 4,
     HP_WAITING_BYTES = 40
 };
 enum { HP_FOUND_BYTES = 4, HP_RECALL_BYTES = 40 };
@@ -135,12 +136,14 @@ typedef struct hp_vitals {
     uint64_t operations, messages;
     uint64_t levels;           /* operations that went over two levels */
     uint64_t sent, received;   /* bytes */
+    uint64_t wire_sent;        /* of these, over TCP */
     uint64_t waited[HP_WAITS]; /* ns, from HP_WAIT_PEER on */
     uint64_t retransmits;
-    uint64_t delivery_rate;                   /* bytes/s where most goes over TCP; 0: unknown */
     uint64_t entries, entered, entered_error; /* by the server's clock */
-    uint32_t rtt;                             /* us to another rank, the longest; 0: unknown */
-    int most_to;                              /* the rank to which most goes over TCP; -1: all goes through memory */
+    int most_to;                              /* the rank to which most goes over TCP; -1: all goes through memory; */
+    uint64_t most_resent;                     /* segments sent again to that rank, */
+    uint64_t delivery_rate;                   /* bytes/s that it has taken, 0: unknown, */
+    uint32_t rtt;                             /* us to it and back, 0: unknown */
 } hp_vitals;
 
 /* A ring connection of this rank has ended without a LEAVE or an ABORT. */

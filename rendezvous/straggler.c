@@ -69,6 +69,7 @@ hp_history_rates(const hp_history *h, hp_span span, uint64_t now)
         return r;
     r.sent = (double)grown(first.sent, h->last.sent) * 1e9 / ns;
     r.received = (double)grown(first.received, h->last.received) * 1e9 / ns;
+    r.wire = (double)grown(first.wire_sent, h->last.wire_sent) * 1e9 / ns;
     for (int i = HP_WAIT_PEER; i < HP_WAITS; i++) {
         double share = (double)grown(first.waited[i], h->last.waited[i]) / ns;
         r.share[i] = share < 1 ? share : 1;
@@ -107,7 +108,7 @@ hp_history_added(const hp_history *h, hp_span span, uint64_t now)
 
 /* --- who is slow --- */
 
-static const double late_share = 0.05, link_share = 0.1, used_share = 0.1;
+static const double late_share = 0.05, link_share = 0.1, used_share = 0.1, wire_share = 0.02;
 
 static hp_straggler
 find(const hp_history *histories, int n, hp_span span, uint64_t now)
@@ -188,7 +189,7 @@ most_waited(const hp_history *histories, const hp_ring *ring, hp_span span, uint
 static int
 is_used(const hp_history *h, hp_span span, uint64_t now)
 {
-    return hp_history_rates(h, span, now).sent > used_share * (double)h->last.delivery_rate;
+    return hp_history_rates(h, span, now).wire > used_share * (double)h->last.delivery_rate;
 }
 
 /* The position of the sender whose link is used, and delivers less than half of what any other one does; -1: none. */
@@ -223,7 +224,7 @@ hp_straggler_link_of(const hp_history *histories, int from, int to, hp_span span
                           .to = to,
                           .share = hp_history_rates(&histories[from], span, now).share[HP_WAIT_LINK],
                           .rate = measured ? last->delivery_rate : 0,
-                          .retransmits = last->retransmits,
+                          .retransmits = measured ? last->most_resent : 0,
                           .rtt = measured ? last->rtt : 0,
                           .measured = measured,
                           .shares = last->most_to < 0};
@@ -240,6 +241,8 @@ hp_straggler_link(const hp_history *histories, const hp_ring *ring, hp_span span
         p = least_delivered(histories, ring, span, now);
     if (p < 0)
         return none;
-    int from = ring->order[p], to = histories[from].last.most_to;
-    return hp_straggler_link_of(histories, from, to >= 0 ? to : ring->order[(p + 1) % ring->size], span, now);
+    int from = ring->order[p], next = ring->order[(p + 1) % ring->size], to = histories[from].last.most_to;
+    hp_rates rates = hp_history_rates(&histories[from], span, now);
+    int over_tcp = to >= 0 && rates.wire >= wire_share * rates.sent;
+    return hp_straggler_link_of(histories, from, over_tcp ? to : next, span, now);
 }

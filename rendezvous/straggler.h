@@ -32,6 +32,7 @@ typedef enum hp_span { HP_SPAN_MOMENT, HP_SPAN_MINUTE, HP_SPAN_ALL } hp_span;
 /* Of one rank. All zero in the last moment if it has not reported for three seconds. */
 typedef struct hp_rates {
     double sent, received;  /* bytes/s */
+    double wire;            /* of what is sent, over TCP */
     double waited;          /* share of the time, 0 to 1 */
     double share[HP_WAITS]; /* its parts */
     hp_wait most;           /* the reason with the largest share */
@@ -75,8 +76,8 @@ typedef struct hp_slow_link {
 } hp_slow_link;
 
 /*
- * The link of the sender that waits most, to where most of its bytes go: over TCP, if any go there, else to the next rank of
- * the ring. If none waits a tenth of the time, it is one that delivers less than half of what every other one does.
+ * The link of the sender that waits most, to where most of its bytes go over TCP, or, if these are few, to the next rank of the
+ * ring. If none waits a tenth of the time, it is one that delivers less than half of what every other one does.
  */
 hp_slow_link hp_straggler_link(const hp_history *histories, const hp_ring *ring, hp_span span, uint64_t now);
 

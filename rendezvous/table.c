@@ -130,7 +130,7 @@ hp_summary_print(const hp_roster *r, const hp_line_sink *lines)
         hp_columns_say(lines, hp_summary_link(r, &link, text, sizeof(text)));
 }
 
-enum { RING_SHOWN = 12, HOSTS_SHOWN = 6 };
+enum { RING_SHOWN = 12, HOSTS_SHOWN = 4 };
 
 typedef hp_table_view view;
 
@@ -218,11 +218,12 @@ print_levels(const view *v, const hp_line_sink *lines)
         over |= v->ring->histories[i].last.levels > 0;
     for (int p = 0, next; over && p < n; p = next) {
         const hp_member *first = &ring->members[ring->order[p]];
-        uint64_t *ranks = hp_rank_set_new(n);
+        uint64_t *ranks = hosts < HOSTS_SHOWN ? hp_rank_set_new(n) : NULL;
         for (next = p; next < n && ring->members[ring->order[next]].host_id == first->host_id; next++)
             if (ranks)
                 hp_rank_set_add(ranks, ring->order[next]);
-        if (ranks && ++hosts <= HOSTS_SHOWN)
+        hosts++;
+        if (ranks)
             at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.40s (%s)", p ? ", " : "", first->host,
                                    hp_say_ranks(ranks, n, 1).text);
         free(ranks);
@@ -280,14 +281,11 @@ stands_still(const hp_roster *r, uint64_t now)
 static void
 mark_blocked_link(view *v)
 {
-    const hp_ring *ring = &v->ring->ring;
-    if (v->blame.guilt != HP_GUILT_LINK || !stands_still(v->ring, v->now))
+    if (v->blame.guilt != HP_GUILT_LINK || !stands_still(v->ring, v->now) || !v->ring->histories)
         return;
     int sends = v->ring->witnesses[v->blame.rank].report.awaited.what == HP_WAIT_LINK;
     int from = sends ? v->blame.rank : v->blame.other, to = sends ? v->blame.other : v->blame.rank;
-    for (int p = 0; p < ring->size && v->ring->histories; p++)
-        if (ring->order[p] == from && ring->order[(p + 1) % ring->size] == to)
-            v->link = hp_straggler_link_of(v->ring->histories, from, to, HP_SPAN_MOMENT, v->now);
+    v->link = hp_straggler_link_of(v->ring->histories, from, to, HP_SPAN_MOMENT, v->now);
 }
 
 static view

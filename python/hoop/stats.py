@@ -52,7 +52,7 @@ def stats_of(struct: _Struct) -> Stats:
     figures = {name: getattr(struct, name) for name, *_ in _Struct._fields_ if name != "size"}
     if figures["clock_error_ns"] == _UNKNOWN:
         figures["clock_error_ns"] = None
-    for name in ("shares_memory", "in_rank_order"):
-        figures[name] = bool(figures[name])
+    figures["shares_memory"] = bool(figures["shares_memory"])
+    figures["in_rank_order"] = figures["in_rank_order"] == 1
     figures["algorithm"] = figures["algorithm"].decode()
     return Stats(**figures)

@@ -327,16 +327,18 @@ test_vitals(void)
         0x01, 0, 0, 0, 0, 0, 0, 0x11, 0x02, 0, 0, 0, 0,    0, 0, 0x12, /* at, operations */
         0x03, 0, 0, 0, 0, 0, 0, 0x13, 0x04, 0, 0, 0, 0,    0, 0, 0x14, /* messages, over levels */
         0x05, 0, 0, 0, 0, 0, 0, 0x15, 0x06, 0, 0, 0, 0,    0, 0, 0x16, /* sent, received */
-        0x07, 0, 0, 0, 0, 0, 0, 0x17, 0x08, 0, 0, 0, 0,    0, 0, 0x18, /* waited: for a peer, a link */
-        0x09, 0, 0, 0, 0, 0, 0, 0x19, 0x0a, 0, 0, 0, 0,    0, 0, 0x1a, /* the stream, the device */
-        0x0b, 0, 0, 0, 0, 0, 0, 0x1b, 0x0c, 0, 0, 0, 0,    0, 0, 0x1c, /* retransmits, delivery rate */
-        0x0d, 0, 0, 0, 0, 0, 0, 0x1d, 0x0e, 0, 0, 0, 0,    0, 0, 0x1e, /* entries, entered */
-        0x0f, 0, 0, 0, 0, 0, 0, 0x1f, 0x21, 0, 0, 0, 0x07, 0, 0, 0,    /* its error; rtt, most goes to */
+        0x07, 0, 0, 0, 0, 0, 0, 0x17, 0x08, 0, 0, 0, 0,    0, 0, 0x18, /* over TCP, waited: for a peer */
+        0x09, 0, 0, 0, 0, 0, 0, 0x19, 0x0a, 0, 0, 0, 0,    0, 0, 0x1a, /* a link, the stream */
+        0x0b, 0, 0, 0, 0, 0, 0, 0x1b, 0x0c, 0, 0, 0, 0,    0, 0, 0x1c, /* the device, sent again */
+        0x0d, 0, 0, 0, 0, 0, 0, 0x1d, 0x0e, 0, 0, 0, 0,    0, 0, 0x1e, /* ... to one rank, delivery rate */
+        0x0f, 0, 0, 0, 0, 0, 0, 0x1f, 0x10, 0, 0, 0, 0,    0, 0, 0x20, /* entries, entered */
+        0x11, 0, 0, 0, 0, 0, 0, 0x21, 0x31, 0, 0, 0, 0x07, 0, 0, 0,    /* its error; rtt, most goes to */
     };
-    hp_vitals in = {.rtt = 0x21, .most_to = 7}, out;
-    uint64_t *const field[] = {&in.at,          &in.operations,    &in.messages,  &in.levels,    &in.sent,
-                               &in.received,    &in.waited[1],     &in.waited[2], &in.waited[3], &in.waited[4],
-                               &in.retransmits, &in.delivery_rate, &in.entries,   &in.entered,   &in.entered_error};
+    hp_vitals in = {.rtt = 0x31, .most_to = 7}, out;
+    uint64_t *const field[] = {&in.at,        &in.operations,   &in.messages,    &in.levels,        &in.sent,
+                               &in.received,  &in.wire_sent,    &in.waited[1],   &in.waited[2],     &in.waited[3],
+                               &in.waited[4], &in.retransmits,  &in.most_resent, &in.delivery_rate, &in.entries,
+                               &in.entered,   &in.entered_error};
     uint8_t bytes[HP_VITALS_BYTES + 1] = {0};
     int cut = 0;
     for (uint64_t i = 0; i < sizeof(field) / sizeof(field[0]); i++)

@@ -40,7 +40,9 @@ after(uint64_t seconds, int rank, int late)
                        .sent = seconds * UINT64_C(1230000000),
                        .received = seconds * UINT64_C(500000000),
                        .waited = {[HP_WAIT_PEER] = rank == late ? 0 : seconds * HP_SEC / 2},
+                       .wire_sent = seconds * UINT64_C(1230000000),
                        .retransmits = 7,
+                       .most_resent = 7,
                        .most_to = (rank + 1) % RANKS};
 }
 
@@ -264,19 +266,35 @@ test_levels(void)
             vitals.most_to = g == 1 ? -1 : (g + 2) % RANKS;
             vitals.waited[HP_WAIT_LINK] = g == 0 ? t * HP_SEC / 4 : 0;
             vitals.delivery_rate = g == 1 ? 0 : 120000000;
+            vitals.wire_sent = g == 1 ? 0 : vitals.sent / 8;
+            vitals.most_resent = 5;
             report(&s, g, &vitals);
         }
         sim_pass(&s, t < 2 ? 1000 : 0);
     }
     print(&s, 100, 0);
     is_string("two levels: node1 (ranks 0-1), node2 (ranks 2-3)", line_with("two levels"), "the hosts and their ranks");
-    is_string("slowest link: rank 0 (node1) to rank 2 (node2), 120.00 MB/s, 7 segments sent again, waited for 25% of "
+    is_string("slowest link: rank 0 (node1) to rank 2 (node2), 120.00 MB/s, 5 segments sent again, waited for 25% of "
               "the time",
               line_with("slowest link"), "the slow link leads to where most goes");
     is_string("the ring: 0 -> 1 -> 2 -> 3 -> 0", line_with("the ring:"), "and is none of the ring's");
     ok(strstr(lines[3], "% data  memory") && strstr(lines[4], "% data  7"), "a rank that sends nothing over TCP: %s",
        lines[3]);
-    hp_vitals vitals = after(3, 0, -1);
+    for (uint64_t t = 3; t <= 5; t++) { /* one byte once, and all else through memory */
+        for (int g = 0; g < RANKS; g++) {
+            hp_vitals vitals = after(t, g, -1);
+            vitals.most_to = (g + 2) % RANKS;
+            vitals.waited[HP_WAIT_LINK] = g == 0 ? t * HP_SEC / 4 : 0;
+            vitals.delivery_rate = g == 3 ? 10 : 120000000;
+            vitals.wire_sent = 1;
+            report(&s, g, &vitals);
+        }
+        sim_pass(&s, t < 5 ? 1000 : 0);
+    }
+    print(&s, 100, 0);
+    is_string("slowest link: rank 0 (node1) to rank 1 (node1), waited for 25% of the time", line_with("slowest link"),
+              "a rank that hardly uses TCP waits for the next one of the ring");
+    hp_vitals vitals = after(6, 0, -1);
     vitals.most_to = RANKS;
     ok(report(&s, 0, &vitals), "no rank sends to one that the ring does not have");
     sim_close(&s);

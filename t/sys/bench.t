@@ -45,7 +45,7 @@ done
 
 # --- everything is right, and what is wrong is seen
 case ${HOOP_TEST_SANITIZE:-no} in
-no) step=23 ;;
+no) step=173 ;;
 *) step=400 ;;
 esac
 run -n 3 "$bench" --coll all -d all -o all -r all -b 1 -e 30000 -f $step -n 1 -w 0 >soak
@@ -114,6 +114,14 @@ for kind in allreduce reduce_scatter reduce_scatterv; do
         is 0 "$(HOOP_SHM=0 run -n 3 "$bench" --wire bfloat16 -b 1K -e 1M -f 32 -n 2 -c 2 --coll $kind -o $op | sed -n 's/^# Out of bounds values : \([0-9]*\).*/\1/p')" \
             "$kind of three ranks as bfloat16, $op: all values are as they should be"
     done
+done
+
+# --- means in the order of hosts, two ranks on one
+printf '#!/bin/sh\nHOOP_HOSTID=$((HOOP_RANK / 2)) exec "$@"\n' >on_hosts
+chmod +x on_hosts
+for type in bfloat16 half float8e5m2; do
+    is 0 "$(HOOP_ORDER=host run -n 4 ./on_hosts "$bench" -b 1K -e 256K -f 16 -n 2 -c 2 -d $type -o avg | sed -n 's/^# Out of bounds values : \([0-9]*\).*/\1/p')" \
+        "means of $type in the order of hosts: all values are as they should be"
 done
 
 # --- long sizes: on hooprun's terminal a line every five seconds, on our own one that is written over and taken away

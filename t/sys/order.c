@@ -19,7 +19,8 @@ enum { FEW = 1003, COPIES = 331, MOST = FEW * COPIES };
 
 typedef struct job {
     uint64_t seed;
-    int host; /* so many ranks are on a host, and are combined first; 0: in rank order */
+    int host;   /* so many ranks are on a host, and are combined first; 0: in rank order */
+    int cyclic; /* ... of which each host has one, then each one more; and two levels are forbidden elsewhere */
 } job;
 
 /* One array of a type and an operation, and what is made of it. */
@@ -27,7 +28,7 @@ typedef struct trial {
     hoop_comm *comm;
     hp_call call;
     uint64_t seed;
-    int rank, size, host;
+    int rank, size, host, cyclic;
     size_t elem;
     uint8_t *x, *wanted; /* FEW elements */
     uint8_t *send, *recv;
@@ -56,11 +57,13 @@ static double
 wide_wanted(const trial *t, uint64_t i)
 {
     double all = 0;
-    for (int first = 0, host = t->host ? t->host : 1; first < t->size; first += host) {
+    int host = t->host ? t->host : 1, hosts = (t->size + host - 1) / host;
+    for (int h = 0; h < hosts; h++) {
+        int first = t->cyclic ? h : h * host, apart = t->cyclic ? hosts : 1;
         double sum = wide(t->seed, first, i);
-        for (int r = first + 1; r < first + host && r < t->size; r++)
+        for (int k = 1, r = first + apart; k < host && r < t->size; k++, r += apart)
             sum = combined(t, sum, wide(t->seed, r, i));
-        all = first == 0 ? sum : combined(t, all, sum);
+        all = h == 0 ? sum : combined(t, all, sum);
     }
     return t->call.op == HOOP_AVG && t->size > 1 ? all / t->size : all;
 }
@@ -200,7 +203,9 @@ by_option(trial *t)
         if (hoop_iallreduce_with(t->x, t->recv, FEW, (hoop_dtype)t->call.dtype, (hoop_op)t->call.op, t->comm, &options,
                                  &work) != HOOP_SUCCESS ||
             hoop_work_wait(work, -1) != HOOP_SUCCESS || hoop_comm_stats(t->comm, &stats) != HOOP_SUCCESS ||
-            stats.in_rank_order != (ordered && t->size > 1 && !t->host) ||
+            stats.in_rank_order != (!ordered || t->size == 1 ? 0
+                                    : t->host                ? 2
+                                                             : 1) ||
             (t->host && ordered && strcmp(stats.algorithm, "levels") != 0))
             return 0;
         options.order = t->host ? HOOP_ORDER_HOST : HOOP_ORDER_RANK;
@@ -235,13 +240,13 @@ ranks_fn(int rank, int size, void *arg)
                                         HOOP_FLOAT8E4M3, HOOP_FLOAT8E5M2, HOOP_FLOAT64};
     static const hoop_op ops[] = {HOOP_SUM, HOOP_AVG, HOOP_MAX, HOOP_MIN, HOOP_PROD};
     const job *j = arg;
-    trial t = {.rank = rank, .size = size, .host = j->host};
+    trial t = {.rank = rank, .size = size, .host = j->host, .cyclic = j->cyclic};
     int host_of[8];
     for (int r = 0; r < size && j->host; r++)
-        host_of[r] = r / j->host;
+        host_of[r] = j->cyclic ? r % ((size + j->host - 1) / j->host) : r / j->host;
     if (j->host) {
-        party_set_host(rank, j->host);
-        unsetenv("HOOP_LEVELS");
+        party_set_host(host_of[rank], 1);
+        setenv("HOOP_LEVELS", j->cyclic ? "0" : "auto", 1);
         sim_answer_hosts(host_of);
     }
     int good = party_create(&t.comm) == HOOP_SUCCESS;
@@ -260,10 +265,10 @@ ranks_fn(int rank, int size, void *arg)
 }
 
 static void
-test_ring(int size, int host, const char *shm, const char *channels)
+test_ring(int size, int host, int cyclic, const char *shm, const char *channels)
 {
     party p;
-    job j = {.seed = tap_random() >> 8, .host = host};
+    job j = {.seed = tap_random() >> 8, .host = host, .cyclic = cyclic};
     setenv("HOOP_ORDER", host ? "host" : "rank", 1);
     setenv("HOOP_SHM", shm, 1);
     setenv("HOOP_CHANNELS", channels, 1);
@@ -285,12 +290,12 @@ main(void)
     tap_limit(240);
     tap_seed();
     for (int i = 0; i < 5; i++) {
-        test_ring(sizes[i], 0, "1", "1");
+        test_ring(sizes[i], 0, 0, "1", "1");
         if (sizes[i] > 1)
-            test_ring(sizes[i], 0, "0", sizes[i] == 3 ? "2" : "1");
+            test_ring(sizes[i], 0, 0, "0", sizes[i] == 3 ? "2" : "1");
     }
-    test_ring(4, 2, "1", "1");
-    test_ring(5, 2, "1", "2");
-    test_ring(8, 3, "0", "1");
+    test_ring(4, 2, 1, "1", "1");
+    test_ring(5, 2, 0, "1", "2");
+    test_ring(8, 3, 0, "0", "1");
     return 0;
 }

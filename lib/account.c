@@ -255,7 +255,8 @@ hp_account_leave(hoop_comm *comm, hoop_work *work)
             hp_count_add(&c->messages, work->message_count);
         if (work->channels > 0) {
             hp_algorithm algorithm = work->plan[0].algorithm;
-            uint64_t order = !work->plan[0].ordered ? 0 : algorithm == HP_ALG_LEVELS ? 2 : 1;
+            hp_order by = algorithm == HP_ALG_LEVELS ? HP_ORDER_HOST : HP_ORDER_RANK;
+            uint64_t order = work->plan[0].ordered ? by : HP_ORDER_ANY;
             hp_count_set(&c->plan, 3 * (1 + (uint64_t)algorithm) + order);
         }
         if (work->channels > 0 && work->plan[0].narrow)

@@ -181,9 +181,8 @@ typedef struct hp_counters {
     hp_count narrowed;           /* calls that ended well, and whose elements travelled in a narrower type; */
     hp_count narrowed_e4m3;      /* of these, as e4m3 */
     hp_count levels;             /* calls that ended well, and went over two levels */
-    hp_count
-        plan; /* of the last collective that ended well: 3 (1 + its algorithm), and 1 if in rank order, 2 if by host; 0: none */
-    hp_count ended;      /* when the last operation ended; 0: one is in progress, or there was none */
+    hp_count plan;  /* of the last collective that ended well: 3 (1 + algorithm) + its hp_order; 0: there was none */
+    hp_count ended; /* when the last operation ended; 0: one is in progress, or there was none */
     hp_stopwatch inside; /* operations were in progress */
     hp_stopwatch waited[HP_WAITS];
     hp_stopwatch *waited_for; /* by rank; NULL before the ring is known */

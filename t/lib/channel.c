@@ -324,7 +324,7 @@ test_narrow_levels(void)
             add(&o, call_of(kind, size, 1 + tap_pick(k % 3 ? 3000 : 1500)));
             o.call[i].dtype = HOOP_FLOAT32;
             o.call[i].op = tap_pick(2) ? HOOP_SUM : HOOP_AVG;
-            o.call[i].ordered = 0;
+            o.call[i].ordered = tap_pick(2) ? HP_ORDER_HOST : HP_ORDER_ANY;
             o.call[i].wire = tap_pick(2) ? HOOP_WIRE_BFLOAT16 : HOOP_WIRE_E4M3;
             o.call[i].fused = kind == HP_ALLREDUCE && tap_pick(4) == 0;
         }

@@ -557,7 +557,7 @@ typedef struct hoop_stats {
     uint64_t repairs;             /* connections to other ranks that broke and were made again */
     uint64_t narrowed;            /* collectives that have ended well, and whose elements travelled narrower: all, */
     uint64_t narrowed_e4m3;       /* and of these, those whose elements travelled as e4m3, in a quarter of the bytes */
-    uint64_t levels; /* collectives that have ended well, and went over two levels, hosts and their ranks */
+    uint64_t levels;              /* collectives that have ended well, and went over two levels */
 } hoop_stats;
 
 /*

@@ -240,6 +240,20 @@ hp_account_enter(hoop_comm *comm, hoop_work *work)
     }
 }
 
+static void
+note_plan(hp_counters *c, const hp_plan *plan, uint64_t calls)
+{
+    int over_levels = plan->algorithm == HP_ALG_LEVELS;
+    hp_order order = !plan->ordered ? HP_ORDER_ANY : over_levels ? HP_ORDER_HOST : HP_ORDER_RANK;
+    hp_count_set(&c->plan, 3 * (1 + (uint64_t)plan->algorithm) + order);
+    if (plan->narrow)
+        hp_count_add(&c->narrowed, calls);
+    if (plan->wire == HP_SCALED)
+        hp_count_add(&c->narrowed_e4m3, calls);
+    if (over_levels)
+        hp_count_add(&c->levels, calls);
+}
+
 void
 hp_account_leave(hoop_comm *comm, hoop_work *work)
 {
@@ -253,18 +267,8 @@ hp_account_leave(hoop_comm *comm, hoop_work *work)
         atomic_fetch_add_explicit(&comm->completed, (uint64_t)work->calls, memory_order_relaxed);
         if (work->message_count > 0)
             hp_count_add(&c->messages, work->message_count);
-        if (work->channels > 0) {
-            hp_algorithm algorithm = work->plan[0].algorithm;
-            hp_order by = algorithm == HP_ALG_LEVELS ? HP_ORDER_HOST : HP_ORDER_RANK;
-            uint64_t order = work->plan[0].ordered ? by : HP_ORDER_ANY;
-            hp_count_set(&c->plan, 3 * (1 + (uint64_t)algorithm) + order);
-        }
-        if (work->channels > 0 && work->plan[0].narrow)
-            hp_count_add(&c->narrowed, (uint64_t)work->calls);
-        if (work->channels > 0 && work->plan[0].wire == HP_SCALED)
-            hp_count_add(&c->narrowed_e4m3, (uint64_t)work->calls);
-        if (work->channels > 0 && work->plan[0].algorithm == HP_ALG_LEVELS)
-            hp_count_add(&c->levels, (uint64_t)work->calls);
+        if (work->channels > 0)
+            note_plan(c, &work->plan[0], (uint64_t)work->calls);
     }
     uint64_t left = work->record.left; /* 0: no recorder took the time */
     if (--c->in_progress > 0)

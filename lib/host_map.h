@@ -14,10 +14,11 @@ typedef struct hp_host_map {
     int count;       /* hosts; 0: the map is not known */
     int least, most; /* ranks of the smallest host, and of the largest */
     int *first;      /* position at which a host begins; first[count] is the size of the ring */
-    /* of at most HP_ORDERED_MOST ranks: */
-    int by_rank
-        [HP_ORDERED_MOST];      /* from a host's first position on its ranks' numbers there, the lowest rank's first, */
-    int hosts[HP_ORDERED_MOST]; /* and the hosts' numbers, that of rank 0 first, then by the lowest rank of each */
+    /*
+     * Of at most HP_ORDERED_MOST ranks. by_rank: from a host's first position on the numbers there of its ranks, the
+     * lowest rank first; hosts: the hosts' numbers, that of rank 0 first, then by the lowest rank of each.
+     */
+    int by_rank[HP_ORDERED_MOST], hosts[HP_ORDERED_MOST];
 } hp_host_map;
 
 /* Where a position is. */
@@ -27,8 +28,8 @@ typedef struct hp_seat {
 } hp_seat;
 
 /*
- * For `size` positions: host[position], equal on one host, and order[position] = rank. hosts->first has room for size + 1
- * numbers.
+ * For `size` positions: host[position], equal on one host, and order[position] = rank. hosts->first has room for
+ * size + 1 numbers.
  */
 void hp_host_map_fill(hp_host_map *hosts, const uint64_t *host, const int *order, int size);
 

@@ -61,13 +61,6 @@ is_over_tcp(const hp_link *link)
     return link->sending && link->state >= HP_LINK_OPEN && !hp_link_shares(link);
 }
 
-/* Whether that path delivers less than the other one. */
-static int
-is_slower(hp_tcp_path path, hp_tcp_path other)
-{
-    return path.delivery_rate && (!other.delivery_rate || path.delivery_rate < other.delivery_rate);
-}
-
 /*
  * Reads what TCP has measured on the ways to other ranks, and compares clocks with the server; not without one. Of the links
  * that carry most the slowest one tells; a broken one tells nothing, and what it has told stays.
@@ -92,10 +85,11 @@ measure(hoop_comm *comm)
             continue;
         hp_tcp_path path = hp_link_path(link);
         retransmits += path.retransmits;
-        if (link->bytes < most / 2 || (slowest && !is_slower(path, of_slowest)))
-            continue;
-        slowest = link;
-        of_slowest = path;
+        uint64_t rate = path.delivery_rate, least = of_slowest.delivery_rate; /* 0: unknown */
+        if (link->bytes >= most / 2 && (!slowest || (rate && (!least || rate < least)))) {
+            slowest = link;
+            of_slowest = path;
+        }
     }
     hp_count_set(&counters->shares, comm->size > 1 && hp_link_shares(comm->channel[0]->out[1]));
     if (!slowest)

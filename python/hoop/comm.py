@@ -264,8 +264,8 @@ class Comm:
 
         order: in which order the elements of the ranks are combined: "auto", "rank" or "host"; wire_dtype: the type in
         which those of a long sum or mean of float32 travel, "float32", "bfloat16" or "e4m3"; see hoop_allreduce(3).
-        None: as the setting of that name says. The same on all ranks. residual: an array of float32, of as many elements, zeros at
-        first: what rounding to wire_dtype takes away is kept in it, and added at the next call.
+        None: as the setting of that name says. The same on all ranks. residual: an array of float32, of as many
+        elements, zeros at first: what rounding to wire_dtype takes away is kept in it, and added at the next call.
         """
         call = calls.allreduce(x, op, out, dtype)
         if order is None and wire_dtype is None and residual is None:

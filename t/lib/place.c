@@ -113,7 +113,7 @@ static void
 test_halves(void)
 {
     int right = 1, halves = 0;
-    for (int k = 0; k < 208 && right; k++) {
+    for (int k = 0; k < 400 && right; k++) {
         int n = 8 + k % 26;
         hp_plan plan;
         sym_case c = make(HP_ALLREDUCE, n, tap_pick(16 * (uint64_t)n + 1));
@@ -128,7 +128,7 @@ test_halves(void)
         right = holds(&c);
     }
     ok(right, "halving and doubling on 8 to 33 ranks");
-    ok(halves > 180, "and it was halving and doubling (%d times)", halves);
+    ok(halves > 350, "and it was halving and doubling (%d times)", halves);
 }
 
 /* In place the last sum may not go to recvbuf while the vector is still being sent from there. */
@@ -136,7 +136,7 @@ static void
 test_doubling(void)
 {
     int right = 1, doublings = 0;
-    for (int k = 0; k < 300 && right; k++) {
+    for (int k = 0; k < 600 && right; k++) {
         int n = 2 << k % 5;
         hp_plan plan;
         sym_case c = make(HP_ALLREDUCE, n, 1024 / (hp_plan_rounds(n) + 1) - tap_pick(40));
@@ -154,7 +154,7 @@ test_doubling(void)
         right = holds(&c);
     }
     ok(right, "doubling on 2 to 32 ranks");
-    ok(doublings > 250, "and it was doubling (%d times)", doublings);
+    ok(doublings > 500, "and it was doubling (%d times)", doublings);
 }
 
 /*
@@ -253,7 +253,7 @@ test_large_rings(void)
         int right = 1;
         for (int k = 0; k < 3 && right; k++) {
             int n = sizes[k];
-            if (n == 513 && kind != HP_ALLREDUCE) /* many messages, no new case */
+            if (n == 513 && kind != HP_ALLREDUCE && kind != HP_BROADCAST) /* many messages, no new case */
                 continue;
             sym_case c = make(kind, n, kind == HP_BARRIER ? 0 : kind == HP_ALLREDUCE ? (uint64_t)n + 1 : 2);
             c.options.spread_bytes = c.options.halves_bytes = 0;

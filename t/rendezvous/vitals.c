@@ -201,22 +201,55 @@ test_quiet_minutes(void)
     sim_close(&s);
 }
 
+/* Three reports of each rank, a second apart; rank `slow` has waited for a quarter of the time for its link. */
+static void
+report_links(sim *s, uint64_t from, int slow, void (*change)(hp_vitals *vitals, int rank))
+{
+    for (uint64_t t = from; t <= from + 2; t++) {
+        for (int g = 0; g < RANKS; g++) {
+            hp_vitals vitals = after(t, g, -1);
+            vitals.waited[HP_WAIT_LINK] = g == slow ? vitals.at / 4 : 0;
+            change(&vitals, g);
+            report(s, g, &vitals);
+        }
+        sim_pass(s, t < from + 2 ? 1000 : 0);
+    }
+}
+
+static void
+far_away(hp_vitals *vitals, int rank)
+{
+    vitals->delivery_rate = rank == 1 ? 120000000 : 3000000000;
+    vitals->rtt = rank == 1 ? 40100 : 50;
+}
+
+/* Rank k sends most to rank k of the other host, and the rest through memory; rank 1 sends all so. */
+static void
+over_levels(hp_vitals *vitals, int rank)
+{
+    vitals->levels = vitals->operations / 2;
+    vitals->most_to = rank == 1 ? -1 : (rank + 2) % RANKS;
+    vitals->delivery_rate = rank == 1 ? 0 : 120000000;
+    vitals->wire_sent = rank == 1 ? 0 : vitals->sent / 8;
+    vitals->most_resent = 5;
+}
+
+/* One byte once, and all else through memory. */
+static void
+hardly_over_tcp(hp_vitals *vitals, int rank)
+{
+    vitals->most_to = (rank + 2) % RANKS;
+    vitals->delivery_rate = rank == 3 ? 10 : 120000000;
+    vitals->wire_sent = 1;
+}
+
 static void
 test_slow_link(void)
 {
     sim s;
     sim_open(&s);
     sim_world(&s, RANKS, 2);
-    for (uint64_t t = 0; t <= 2; t++) {
-        for (int g = 0; g < RANKS; g++) {
-            hp_vitals vitals = after(t, g, -1);
-            vitals.waited[HP_WAIT_LINK] = g == 1 ? t * HP_SEC / 4 : 0;
-            vitals.delivery_rate = g == 1 ? 120000000 : 3000000000;
-            vitals.rtt = g == 1 ? 40100 : 50;
-            report(&s, g, &vitals);
-        }
-        sim_pass(&s, t < 2 ? 1000 : 0);
-    }
+    report_links(&s, 0, 1, far_away);
     print(&s, 100, 0);
     is_string("the ring: 0 -> 1 =slow=> 2 -> 3 -> 0", line_with("the ring:"), "the slow link is marked");
     is_string("slowest link: rank 1 (node1) to rank 2 (node2), 120.00 MB/s, round trip 40.10 ms, 7 segments sent "
@@ -252,26 +285,13 @@ test_blocked_link(void)
     sim_close(&s);
 }
 
-/* Rank k sends most to rank k of the other host, and the rest through memory. */
 static void
 test_levels(void)
 {
     sim s;
     sim_open(&s);
     sim_world(&s, RANKS, 2);
-    for (uint64_t t = 0; t <= 2; t++) {
-        for (int g = 0; g < RANKS; g++) {
-            hp_vitals vitals = after(t, g, -1);
-            vitals.levels = vitals.operations / 2;
-            vitals.most_to = g == 1 ? -1 : (g + 2) % RANKS;
-            vitals.waited[HP_WAIT_LINK] = g == 0 ? t * HP_SEC / 4 : 0;
-            vitals.delivery_rate = g == 1 ? 0 : 120000000;
-            vitals.wire_sent = g == 1 ? 0 : vitals.sent / 8;
-            vitals.most_resent = 5;
-            report(&s, g, &vitals);
-        }
-        sim_pass(&s, t < 2 ? 1000 : 0);
-    }
+    report_links(&s, 0, 0, over_levels);
     print(&s, 100, 0);
     is_string("two levels: node1 (ranks 0-1), node2 (ranks 2-3)", line_with("two levels"), "the hosts and their ranks");
     is_string("slowest link: rank 0 (node1) to rank 2 (node2), 120.00 MB/s, 5 segments sent again, waited for 25% of "
@@ -280,17 +300,7 @@ test_levels(void)
     is_string("the ring: 0 -> 1 -> 2 -> 3 -> 0", line_with("the ring:"), "and is none of the ring's");
     ok(strstr(lines[3], "% data  memory") && strstr(lines[4], "% data  7"), "a rank that sends nothing over TCP: %s",
        lines[3]);
-    for (uint64_t t = 3; t <= 5; t++) { /* one byte once, and all else through memory */
-        for (int g = 0; g < RANKS; g++) {
-            hp_vitals vitals = after(t, g, -1);
-            vitals.most_to = (g + 2) % RANKS;
-            vitals.waited[HP_WAIT_LINK] = g == 0 ? t * HP_SEC / 4 : 0;
-            vitals.delivery_rate = g == 3 ? 10 : 120000000;
-            vitals.wire_sent = 1;
-            report(&s, g, &vitals);
-        }
-        sim_pass(&s, t < 5 ? 1000 : 0);
-    }
+    report_links(&s, 3, 0, hardly_over_tcp);
     print(&s, 100, 0);
     is_string("slowest link: rank 0 (node1) to rank 1 (node1), waited for 25% of the time", line_with("slowest link"),
               "a rank that hardly uses TCP waits for the next one of the ring");

@@ -350,21 +350,25 @@ sim_answer_hosts(const int *hosts)
     host_of = hosts;
 }
 
+static int
+ranks_beside(int rank, int size)
+{
+    int ranks = 0;
+    for (int r = 0; r < size; r++)
+        ranks += host_of[r] == host_of[rank];
+    return ranks;
+}
+
 /* A host's ranks go together: of an allreduce in the order of hosts, and of a reduce_scatter if all hosts have as many. */
 static int
 by_host(const hp_call *call, int size)
 {
-    int of_first = 0;
-    for (int r = 0; r < size && host_of; r++)
-        of_first += host_of[r] == host_of[0];
-    for (int r = 0; r < size && host_of && call->kind != HP_ALLREDUCE; r++) {
-        int ranks = 0;
-        for (int s = 0; s < size; s++)
-            ranks += host_of[s] == host_of[r];
-        if (ranks != of_first || call->kind != HP_REDUCE_SCATTER)
+    if (!host_of || call->ordered != HP_ORDER_HOST)
+        return 0;
+    for (int r = 0; r < size && call->kind == HP_REDUCE_SCATTER; r++)
+        if (ranks_beside(r, size) != ranks_beside(0, size))
             return 0;
-    }
-    return host_of && call->ordered == HP_ORDER_HOST;
+    return call->kind == HP_ALLREDUCE || call->kind == HP_REDUCE_SCATTER;
 }
 
 static float

@@ -45,7 +45,7 @@ done
 
 # --- everything is right, and what is wrong is seen
 case ${HOOP_TEST_SANITIZE:-no} in
-no) step=173 ;;
+no) step=23 ;;
 *) step=400 ;;
 esac
 run -n 3 "$bench" --coll all -d all -o all -r all -b 1 -e 30000 -f $step -n 1 -w 0 >soak

@@ -209,7 +209,7 @@ guest(int rank, int size, void *arg)
 int
 main(void)
 {
-    static const int sizes[] = {1, 2, 3, 4, MOST_RANKS}, hosted[] = {5, MOST_RANKS}, host[] = {3, 2};
+    static const int sizes[] = {1, 2, 3, 4, 5, MOST_RANKS}, hosted[] = {5, MOST_RANKS}, host[] = {3, 2};
     party p;
     tap_limit(240);
     plan_lazy();

@@ -546,14 +546,12 @@ main(void)
         int size = sizes[i / 2];
         setenv("HOOP_WIRE_DTYPE", i % 2 ? "e4m3" : "bfloat16", 1);
         test_ring(size, size == 2 ? 1 : 2, size >= 5, "1");
-        if (size < 6)
-            test_ring(size, 0, 0, size == 3 ? "2" : "1");
+        test_ring(size, 0, 0, size == 3 ? "2" : "1");
         if (size == 3)
             test_ring(size, 2, 1, "1");
         if (size == 6) /* two hosts, which add up whole vectors; the second one is smaller */
             test_ring(size, 4, 1, "1");
-        if (size < 6)
-            test_memory(size);
+        test_memory(size);
     }
     return tap_failures() != 0;
 }

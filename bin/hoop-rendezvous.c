@@ -147,22 +147,20 @@ find_address(hp_addr *addr, const settings *s, hoop_error *error)
     return hp_addr_parse(addr, text, error);
 }
 
-/* The server waits for nobody who should read a line: jobs need it. */
+/*
+ * Warnings go to standard error, so that a user who reads no log sees them. The server waits for nobody who should read a
+ * line: jobs need it.
+ */
 static void
-say(void *arg, const char *line)
-{
-    (void)arg;
-    hp_line_writer_put(&standard_output, line);
-}
-
-/* Warnings go to standard error, so that a user who reads no log sees them. */
-static void
-warn(void *arg, const char *line)
+say(void *arg, hp_notice sort, const char *line)
 {
     char text[500];
     (void)arg;
     snprintf(text, sizeof(text), "hoop-rendezvous: %s", line);
-    hp_line_writer_put(&standard_error, text);
+    if (sort == HP_NOTICE_WARNING)
+        hp_line_writer_put(&standard_error, text);
+    else
+        hp_line_writer_put(&standard_output, line);
 }
 
 static int
@@ -172,7 +170,7 @@ serve(const settings *s, hp_secret *secret)
     char listening[HP_ADDR_TEXT], range[HP_VALUE_TEXT] = "";
     hoop_error error;
     hp_server_options options = {
-        .mode = s->mode, .log = say, .warn = warn, .secret = secret, .asked = 1, .comes_back = s->comes_back};
+        .mode = s->mode, .say = say, .secret = secret, .asked = 1, .comes_back = s->comes_back};
     hoop_result result = find_address(&options.listen, s, &error);
     if (s->port < 0) /* --port wins over HOOP_PORT_RANGE */
         hp_config_glance(HP_SET_port_range, range);

@@ -104,9 +104,9 @@ on_disconnect(void *arg, void *peer)
 }
 
 static void
-on_say(void *arg, const char *line)
+on_say(void *arg, hp_notice sort, const char *line)
 {
-    (void)arg;
+    (void)arg, (void)sort;
     fuzz_check(strncmp(line, "job ", 4) == 0);
 }
 
@@ -419,7 +419,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint8_t job_id[HP_JOB_ID_BYTES];
-    hp_events events = {NULL,      on_tell,    on_assign,  on_disconnect, on_say,  on_say,
+    hp_events events = {NULL,      on_tell,    on_assign,  on_disconnect, on_say,
                         on_failed, on_reached, on_host_of, on_process,    on_ended};
     fuzz_script s = {data, size};
     if (size > 0 && data[0] == 0xFF) {

@@ -60,14 +60,12 @@ typedef enum hp_agent_msg_type {
     HP_MSG_TABLE,       /* u32 number of the question | u32 lines | u32 columns | u32 1: if a rank has waited for 1 s */
     HP_MSG_SUM_UP,      /* u32 number of the question: what have the rings done that were not left */
     /* that process to the launcher; texts end with a zero byte */
-    HP_MSG_LINE = 96,   /* u8 hp_server_line | a line for the user */
+    HP_MSG_LINE = 96,   /* u8 hp_notice | a line for the user */
     HP_MSG_SAID,        /* u32 number: all lines have been sent that this question asked for */
     HP_MSG_RING_FAILED, /* hoop_error | u32 pid of its rank | u8 1: of a split | its name */
     HP_MSG_KNOCKED,     /* u32 host: its agent has made a new connection */
     HP_MSG_STRANDED     /* u32: how many processes wait for a place that nobody is left to give them */
 } hp_agent_msg_type;
-
-typedef enum hp_server_line { HP_SERVER_WORD, HP_SERVER_SUMMARY /* what a ring has done */ } hp_server_line;
 
 typedef struct hp_agent_msg {
     int type;

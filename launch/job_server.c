@@ -351,7 +351,7 @@ take_message(hp_job_server *s, const hp_agent_msg *msg, hp_server_event *event)
     const uint8_t *more = msg->payload + sizeof(event->cause);
     switch (msg->type) {
     case HP_MSG_LINE:
-        s->summaries += msg->payload[0] == HP_SERVER_SUMMARY;
+        s->summaries += msg->payload[0] == HP_NOTICE_SUMMARY;
         event->what = HP_SERVER_LINE;
         event->text = (const char *)msg->payload + 1;
         return 1;

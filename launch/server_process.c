@@ -44,40 +44,22 @@ tell(server_process *p, hp_agent_msg_type type, const void *a, size_t na, const 
     hp_write_queue_push(&p->out);
 }
 
-/* Of this sort; a line that is too long is none of ours. */
+/* A line that is too long is none of ours. */
 static void
-tell_line_of(server_process *p, hp_server_line sort, const char *line)
+tell_line(void *arg, hp_notice sort, const char *line)
 {
+    server_process *p = arg;
     const uint8_t head = (uint8_t)sort;
     size_t n = strlen(line) + 1;
-    if (n < HP_AGENT_MSG_TEXT)
+    if (n < HP_AGENT_MSG_TEXT && (p->logs || sort != HP_NOTICE_EVENT))
         tell(p, HP_MSG_LINE, &head, 1, line, n);
-}
-
-static void
-tell_line(void *arg, const char *line)
-{
-    tell_line_of(arg, HP_SERVER_WORD, line);
 }
 
 static void
 tell_row(void *arg, const char *line)
 {
     ((server_process *)arg)->rows++;
-    tell_line(arg, line);
-}
-
-static void
-tell_summary(void *arg, const char *line)
-{
-    tell_line_of(arg, HP_SERVER_SUMMARY, line);
-}
-
-static void
-log_line(void *arg, const char *line)
-{
-    if (((server_process *)arg)->logs)
-        tell_line(arg, line);
+    tell_line(arg, HP_NOTICE_WARNING, line);
 }
 
 static void
@@ -131,8 +113,7 @@ serve(server_process *p, const hp_agent_msg *msg)
                                  .job = serving.job,
                                  .asked = 1,
                                  .comes_back = 1,
-                                 .log = log_line,
-                                 .warn = tell_line,
+                                 .say = tell_line,
                                  .failed = tell_ring_failed,
                                  .host_of = host_of,
                                  .process = process_of,
@@ -145,12 +126,12 @@ serve(server_process *p, const hp_agent_msg *msg)
         p->size = serving.size;
         p->rank = hp_xcalloc((size_t)p->size, sizeof(*p->rank));
         p->logs = serving.logs;
-        options.summary = serving.summary ? tell_summary : NULL;
+        options.summary = serving.summary;
         p->server = hp_server_new(p->loop, &options, &error);
         hp_wipe(&serving.secret, sizeof(serving.secret)); /* the server has a copy */
     }
     if (!p->server) {
-        tell_line(p, error.text);
+        tell_line(p, HP_NOTICE_WARNING, error.text);
         p->over = p->status = 1;
     }
 }
@@ -168,14 +149,13 @@ static void
 print_table(server_process *p, const uint8_t *question)
 {
     int most = (int)hp_get32(question + 4);
-    const hp_table_options options = {
-        .most = most, .lines = most, .width = (int)hp_get32(question + 8), .line = tell_row, .arg = p};
+    const hp_table_options options = {.most = most, .lines = most, .to = {(int)hp_get32(question + 8), tell_row, p}};
     p->rows = 0;
     if (hp_get32(question + 12) && hp_server_stalled(p->server) < HP_SEC)
         return;
     hp_server_print(p->server, &options);
     if (p->rows == 0)
-        tell_line(p, "no rank is in a ring of hoop now");
+        tell_line(p, HP_NOTICE_WARNING, "no rank is in a ring of hoop now");
 }
 
 static void

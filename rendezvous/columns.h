@@ -7,7 +7,7 @@ enum { HP_COLUMNS_MOST = 10, HP_CELL = 128 };
 
 /* Where lines go. */
 typedef struct hp_line_sink {
-    int width; /* of a line; 0: any */
+    int width; /* of a line: sentences are broken, and rows cut; 0: any */
     void (*line)(void *arg, const char *line);
     void *arg;
 } hp_line_sink;

@@ -37,14 +37,20 @@ typedef struct hp_job_conn {
 /* What is known of a rank's process by those who started it. */
 typedef enum hp_process { HP_PROCESS_UNKNOWN, HP_PROCESS_RUNS, HP_PROCESS_STOPPED } hp_process;
 
+/* What a line of the server is for. */
+typedef enum hp_notice {
+    HP_NOTICE_EVENT,   /* what happens in a job ("job 4f21: 8 ranks on 2 hosts joined, ..."), for the server's log */
+    HP_NOTICE_WARNING, /* for the user, even without a log: which rank the others wait for */
+    HP_NOTICE_SUMMARY  /* what a ring has done, when it is over (table.h) */
+} hp_notice;
+
 typedef struct hp_events {
     void *arg;
     void (*send)(void *arg, void *peer, int type, const void *payload, size_t n); /* sends one control frame */
     /* The peer is rank `rank` of this ring from now on: its roster is sent in parts (hp_part_put). */
     void (*assign)(void *arg, void *peer, struct hp_roster *roster, int rank);
     void (*disconnect)(void *arg, void *peer); /* close when all that was sent is written */
-    void (*log)(void *arg, const char *line);  /* one line, for the server's log */
-    void (*warn)(void *arg, const char *line); /* for the user, even without a log */
+    void (*say)(void *arg, hp_notice sort, const char *line);
     /* A ring has failed, or cannot be made. It was logged before. split: as hp_say_split, and its name. pid: see server.h. */
     void (*failed)(void *arg, const char *split, const hoop_error *cause, uint32_t pid);
     /* A question, not an event: has the peer's host taken all bytes sent to it, read or not? */

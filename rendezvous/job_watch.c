@@ -145,7 +145,7 @@ hp_job_watch_start(const hp_job *job, hp_join_group *m, uint64_t now)
     else if (word == HP_STALL_OVER)
         snprintf(line, sizeof(line), "%s: all %d ranks are here after %.1f s", m->label, m->size, seconds);
     if (word != HP_STALL_QUIET)
-        m->events->warn(m->events->arg, line);
+        m->events->say(m->events->arg, HP_NOTICE_WARNING, line);
 }
 
 void
@@ -167,7 +167,7 @@ hp_job_watch_links(hp_roster *r, uint64_t now)
         snprintf(line, sizeof(line), "%s: the connections of all %d ranks are up after %.1f s", r->label, r->ring.size,
                  seconds);
     if (word != HP_STALL_QUIET)
-        r->events->warn(r->events->arg, line);
+        r->events->say(r->events->arg, HP_NOTICE_WARNING, line);
 }
 
 static const hp_roster *
@@ -206,7 +206,7 @@ hp_job_watch_stall(hp_job *job, uint64_t now)
         snprintf(line, sizeof(line), "%s: goes on after %.1f s", hp_say_title(r->label, r->name).text, seconds);
     }
     if (word != HP_STALL_QUIET)
-        job->owner->warn(job->owner->arg, line);
+        job->owner->say(job->owner->arg, HP_NOTICE_WARNING, line);
 }
 
 /*

@@ -25,7 +25,7 @@ log_text(const hp_roster *r, const char *what)
 {
     char line[480];
     snprintf(line, sizeof(line), "%s: %s", hp_say_title(r->label, r->name).text, what);
-    r->events->log(r->events->arg, line);
+    r->events->say(r->events->arg, HP_NOTICE_EVENT, line);
 }
 
 static int

@@ -114,23 +114,19 @@ on_disconnect(void *arg, void *handle)
 }
 
 static void
-on_log(void *arg, const char *line)
+on_say(void *arg, hp_notice sort, const char *line)
 {
     const hp_server *server = arg;
-    if (server->options.log)
-        server->options.log(server->options.arg, line);
+    if (server->options.say)
+        server->options.say(server->options.arg, sort, line);
     else
-        hp_log(HP_LOG_INFO, "%s", line);
+        hp_log(sort == HP_NOTICE_WARNING ? HP_LOG_WARN : HP_LOG_INFO, "%s", line);
 }
 
 static void
-on_warn(void *arg, const char *line)
+on_summary(void *arg, const char *line)
 {
-    const hp_server *server = arg;
-    if (server->options.warn)
-        server->options.warn(server->options.arg, line);
-    else
-        hp_log(HP_LOG_WARN, "%s", line);
+    on_say(arg, HP_NOTICE_SUMMARY, line);
 }
 
 static void
@@ -168,8 +164,8 @@ static void
 on_ended(void *arg, const hp_roster *ring)
 {
     const hp_server *server = arg;
-    const hp_line_sink lines = {.line = server->options.summary, .arg = server->options.arg};
-    if (lines.line)
+    const hp_line_sink lines = {.line = on_summary, .arg = arg};
+    if (server->options.summary)
         hp_summary_print(ring, &lines);
 }
 
@@ -457,7 +453,7 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
     server->options = *options;
     server->options.secret = NULL;
     server->most_conns = options->mode == HP_MODE_AUTH && options->secret->of_job ? INT_MAX : hp_admission_share();
-    server->events = (hp_events){server,    on_send,    on_assign,  on_disconnect, on_log,  on_warn,
+    server->events = (hp_events){server,    on_send,    on_assign,  on_disconnect, on_say,
                                  on_failed, on_reached, on_host_of, on_process,    on_ended};
     server->tick = hp_timer_new(loop, on_tick, server);
     hp_acceptor_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL, on_mistrusted};
@@ -511,7 +507,7 @@ hp_server_summarize(hp_server *server)
     for (const hp_job *job = server->jobs; job; job = job->next)
         for (const hp_roster *ring = job->rosters; ring; ring = ring->next)
             on_ended(server, ring);
-    server->options.summary = NULL; /* rings that end now have been told of */
+    server->options.summary = 0; /* rings that end now have been told of */
 }
 
 uint64_t

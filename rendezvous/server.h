@@ -26,10 +26,9 @@ typedef struct hp_server_options {
     int comes_back; /* 1: it is started again when it has died, at this address; rings are made known again (recall.h) */
     int one_attempt; /* 1: ranks of another attempt than `attempt` are refused; 0: any are served */
     uint32_t attempt;
-    /* A line for each event of a job ("job 4f21: 8 ranks on 2 hosts joined, ..."); NULL: hp_log INFO. */
-    void (*log)(void *arg, const char *line);
-    /* A line that the user should see: which rank the others wait for. It begins like log's; NULL: hp_log WARN. */
-    void (*warn)(void *arg, const char *line);
+    int summary; /* summaries of rings are said, too */
+    /* A line of any job; it begins with the job's name. NULL: hp_log, INFO for events and WARN for warnings. */
+    void (*say)(void *arg, hp_notice sort, const char *line);
     /*
      * A ring of any job has failed, or cannot be made; may be NULL. split: which one, 'split 1 colour 0 "dp"'; NULL: all
      * ranks. pid: the process of cause->rank, which the ring numbers in its own way; 0: unknown.
@@ -43,8 +42,6 @@ typedef struct hp_server_options {
     hp_process (*process)(void *arg, int rank, uint32_t pid);
     /* Likewise: somebody on this host has made a new connection, and proven to know the job's key (launch/lease.h). */
     void (*knocked)(void *arg, int host);
-    /* A line of what a ring has done, when it is over (table.h); NULL: none are wanted. */
-    void (*summary)(void *arg, const char *line);
     void *arg; /* of all of them */
 } hp_server_options;
 
@@ -54,7 +51,7 @@ int hp_server_jobs(const hp_server *server); /* how many jobs it remembers; for 
 
 /* What the ranks of all jobs are doing (table.h). */
 void hp_server_print(const hp_server *server, const hp_table_options *options);
-/* The lines of options.summary for the rings that are not over. */
+/* The summaries of the rings that are not over. */
 void hp_server_summarize(hp_server *server);
 /* ns for which the longest wait of any job has seen no progress; 0: no rank waits. */
 uint64_t hp_server_stalled(const hp_server *server);

@@ -332,12 +332,6 @@ summary(const hp_whereabouts *where, const view *v, char *out, size_t size)
     return out;
 }
 
-static hp_line_sink
-lines_of(const hp_table_options *options)
-{
-    return (hp_line_sink){.width = options->width, .line = options->line, .arg = options->arg};
-}
-
 /* How many rows fit behind a sentence of so many lines. The titles take one, and so do those that are left out. */
 static int
 rows_of(const hp_table_options *options, int said, int ranks)
@@ -354,27 +348,25 @@ print_ring(const hp_whereabouts *where, const hp_roster *r, const hp_table_optio
 {
     char line[560], text[400];
     view v = look(where, r, now);
-    hp_line_sink lines = lines_of(options);
     snprintf(line, sizeof(line), "%s, %s of %s: %s", hp_say_title(r->label, r->name).text,
              hp_roster_is_whole(r) ? "ring" : "split", hp_say_count((uint64_t)r->ring.size, "rank").text,
              summary(where, &v, text, sizeof(text)));
-    int said = hp_columns_say(&lines, line);
-    print_ranks(&v, &lines, rows_of(options, said, r->ring.size));
-    print_slow(&v, &lines);
+    int said = hp_columns_say(&options->to, line);
+    print_ranks(&v, &options->to, rows_of(options, said, r->ring.size));
+    print_slow(&v, &options->to);
 }
 
 static void
 print_world(const hp_whereabouts *where, const hp_join_group *m, const hp_table_options *options, uint64_t now)
 {
     char line[560], missing[300];
-    hp_line_sink lines = lines_of(options);
     hp_job_watch_missing(where, m, now, missing, sizeof(missing));
     if (m->parent)
         snprintf(line, sizeof(line), "%s, split of %d ranks: %s", m->label, m->size, missing);
     else
         snprintf(line, sizeof(line), "%s, ring of %d ranks: %d joined it, %s after %.1f s", m->label, m->size,
                  m->joined_n, missing, (double)(now - m->opened) / 1e9);
-    hp_columns_say(&lines, line);
+    hp_columns_say(&options->to, line);
 }
 
 /* Processes that wait for a place are in no ring, so no row has them. */
@@ -382,7 +374,6 @@ static void
 print_newcomers(const hp_job *job, const hp_table_options *options)
 {
     char line[300];
-    hp_line_sink lines = lines_of(options);
     const hp_member *first = NULL;
     int count = 0;
     for (const hp_join_group *m = job->newcomers; m; m = m->next) {
@@ -396,7 +387,7 @@ print_newcomers(const hp_job *job, const hp_table_options *options)
                        : snprintf(line, sizeof(line), "%s: %d processes wait", job->label, count);
     snprintf(line + n, sizeof(line) - (size_t)n, " for hoop_comm_grow%s on %s, pid %u",
              count == 1 ? "," : ", the first", first->host, first->pid);
-    hp_columns_say(&lines, line);
+    hp_columns_say(&options->to, line);
 }
 
 /* Those in which an operation waits come first: there may be no room for all. */
@@ -547,7 +538,7 @@ add_list(hp_buffer *out, const hp_job *first, const uint8_t *job_id, uint64_t no
 void
 hp_table_answer(hp_buffer *out, const hp_job *first, const hp_table_request *request, uint64_t now)
 {
-    const hp_table_options options = {.most = request->rows, .width = request->width, .line = add_line, .arg = out};
+    const hp_table_options options = {.most = request->rows, .to = {request->width, add_line, out}};
     if (request->rows == 0) {
         add_list(out, first, request->job_id, now);
         return;

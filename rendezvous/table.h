@@ -33,9 +33,7 @@ const char *hp_summary_straggler(const hp_roster *roster, const hp_straggler *st
 typedef struct hp_table_options {
     int most;  /* rows of a ring; if it has more ranks, those that tell most about a hang come, in this order */
     int lines; /* of its sentence, titles and rows together, at least one row; 0: any */
-    int width; /* of a line: sentences are broken, and rows cut; 0: any */
-    void (*line)(void *arg, const char *line);
-    void *arg;
+    hp_line_sink to;
 } hp_table_options;
 
 /*

@@ -92,8 +92,9 @@ on_disconnect(void *arg, void *peer)
 }
 
 static void
-on_line(void *arg, const char *line)
+on_line(void *arg, hp_notice sort, const char *line)
 {
+    (void)sort;
     control_sim *s = arg;
     snprintf(s->line[s->lines++ % CONTROL_LINES], sizeof(s->line[0]), "%s", line);
     s->over += strstr(line, "over: all ") || strstr(line, "over: its 1 ");
@@ -144,7 +145,7 @@ void
 control_open(control_sim *s, uint64_t seed)
 {
     memset(s, 0, sizeof(*s));
-    s->events = (hp_events){s,         on_send,    on_assign,  on_disconnect, on_line, on_line,
+    s->events = (hp_events){s,         on_send,    on_assign,  on_disconnect, on_line,
                             on_failed, on_reached, on_host_of, on_process,    on_ended};
     s->random = seed;
     s->time = s->server_clock = 1000 * HP_SEC;

@@ -46,7 +46,7 @@ come(int g, const char *settings)
 static void
 print_table(void)
 {
-    const hp_table_options options = {.most = 100, .line = keep};
+    const hp_table_options options = {.most = 100, .to.line = keep};
     forget();
     hp_table_print(s.job, &options, s.now);
 }

@@ -85,7 +85,7 @@ take_line(void *arg, const char *line)
 static void
 test_table(void)
 {
-    const hp_table_options options = {.most = ROWS, .line = take_line};
+    const hp_table_options options = {.most = ROWS, .to.line = take_line};
     owner_asked = lines_n = 0;
     hp_table_print(&job, &options, AT * HP_SEC);
     is_int(MANY * (ROWS + 3), lines_n, "%d rings of %d ranks: a sentence, titles, %d rows, and the rest", MANY, RANKS,

@@ -18,7 +18,7 @@
 static void
 print(const sim *s, int most)
 {
-    const hp_table_options options = {.most = most, .line = keep};
+    const hp_table_options options = {.most = most, .to.line = keep};
     forget();
     hp_table_print(s->job, &options, s->now);
 }

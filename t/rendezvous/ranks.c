@@ -13,10 +13,10 @@ enum { JOBS_MAX = 64 };
 static const hp_secret secret = {.key = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
 
 static void
-listen_to(void *arg, const char *line)
+listen_to(void *arg, hp_notice sort, const char *line)
 {
     meet *m = arg;
-    if (m->lines_n < LINES_MAX)
+    if (sort == HP_NOTICE_EVENT && m->lines_n < LINES_MAX)
         snprintf(m->lines[m->lines_n++], sizeof(m->lines[0]), "%s", line);
 }
 
@@ -24,7 +24,7 @@ void
 meet_serve(meet *m)
 {
     hoop_error error;
-    hp_server_options options = {.listen = m->addr, .mode = HP_MODE_AUTH, .log = listen_to, .arg = m};
+    hp_server_options options = {.listen = m->addr, .mode = HP_MODE_AUTH, .say = listen_to, .arg = m};
     options.secret = &m->secret;
     m->server = hp_server_new(m->loop, &options, &error);
     if (!m->server)

@@ -125,7 +125,7 @@ static int
 is_named(void)
 {
     int found = 0;
-    const hp_table_options options = {.most = N, .line = find_name, .arg = &found};
+    const hp_table_options options = {.most = N, .to = {.line = find_name, .arg = &found}};
     hp_server_print(m.server, &options);
     return found;
 }

@@ -78,19 +78,12 @@ on_disconnect(void *arg, void *peer)
 }
 
 static void
-on_say(void *arg, const char *line)
+on_say(void *arg, hp_notice sort, const char *line)
 {
     sim *s = arg;
-    s->lines++;
-    snprintf(s->line, sizeof(s->line), "%s", line);
-}
-
-static void
-on_warn(void *arg, const char *line)
-{
-    sim *s = arg;
-    s->warnings++;
-    snprintf(s->warning, sizeof(s->warning), "%s", line);
+    int warns = sort == HP_NOTICE_WARNING;
+    *(warns ? &s->warnings : &s->lines) += 1;
+    snprintf(warns ? s->warning : s->line, sizeof(s->line), "%s", line);
 }
 
 static void
@@ -138,7 +131,7 @@ sim_open(sim *s)
 {
     static const uint8_t job_id[HP_JOB_ID_BYTES] = {0x4f, 0x21, 0xc0, 0xde};
     memset(s, 0, sizeof(*s));
-    s->events = (hp_events){s,         on_tell,    on_assign,  on_disconnect, on_say,  on_warn,
+    s->events = (hp_events){s,         on_tell,    on_assign,  on_disconnect, on_say,
                             on_failed, on_reached, on_host_of, on_process,    on_ended};
     s->held = -1;
     s->now = 1000 * HP_SEC;

@@ -14,7 +14,7 @@
 static void
 print(const sim *s, int most)
 {
-    const hp_table_options options = {.most = most, .line = keep};
+    const hp_table_options options = {.most = most, .to.line = keep};
     forget();
     hp_table_print(s->job, &options, s->now);
 }
@@ -254,7 +254,7 @@ static void
 test_few_lines(void)
 {
     enum { N = 7 };
-    const hp_table_options options = {.most = 10, .lines = 10, .width = 58, .line = keep};
+    const hp_table_options options = {.most = 10, .lines = 10, .to = {.width = 58, .line = keep}};
     sim s;
     sim_open(&s);
     sim_world(&s, N, 8);

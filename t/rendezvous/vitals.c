@@ -18,7 +18,7 @@ enum { RANKS = 4 };
 static void
 print(const sim *s, int most, int width)
 {
-    const hp_table_options options = {.most = most, .width = width, .line = keep};
+    const hp_table_options options = {.most = most, .to = {.width = width, .line = keep}};
     forget();
     hp_table_print(s->job, &options, s->now);
 }

@@ -150,7 +150,7 @@ enum { SHAPES = sizeof(shapes) / sizeof(*shapes) };
 static void
 print(const shape *s, char text[TEXT])
 {
-    const hp_table_options options = {.most = 8, .line = keep};
+    const hp_table_options options = {.most = 8, .to.line = keep};
     size_t at = 0;
     rings_begin();
     s->make();

@@ -2,6 +2,7 @@
 /* party: see party.h. The server runs in a process of its own, so that a test can kill it too. */
 #include "t/tools/party.h"
 
+#include "base/log.h"
 #include "net/loop.h"
 #include "rendezvous/server.h"
 #include "t/tap/ports.h"
@@ -205,8 +206,12 @@ party_second_world(hoop_comm **out)
 }
 
 static void
-write_line(void *arg, const char *line)
+write_line(void *arg, hp_notice sort, const char *line)
 {
+    if (sort == HP_NOTICE_WARNING) {
+        hp_log(HP_LOG_WARN, "%s", line);
+        return;
+    }
     FILE *f = fopen(arg, "a");
     if (!f)
         return;
@@ -219,7 +224,7 @@ serve(int tell, party *p, const char *at, int comes_back)
 {
     hp_loop *loop = hp_loop_new();
     hp_server_options options = {
-        .mode = HP_MODE_AUTH, .asked = 1, .log = write_line, .arg = p->log, .comes_back = comes_back};
+        .mode = HP_MODE_AUTH, .asked = 1, .say = write_line, .arg = p->log, .comes_back = comes_back};
     hoop_error error;
     char text[HP_ADDR_TEXT] = "";
     hp_secret secret;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # run-test: what it promises to every other test, tried with small scripts.
 . "$abs_top_srcdir/t/tap/tap.sh"
-plan 11
+plan 13
 unset HOOP_TEST_TIME_FACTOR
 run_test="$abs_top_srcdir/t/tools/run-test"
 
@@ -40,6 +40,17 @@ script forgets 'setsid sleep 1000 >/dev/null 2>&1 & echo $!; sleep 0.5'
 output=$(sh "$run_test" "$tmp/forgets")
 is 99 $? 'a process left running is an error'
 ok 'and is killed, in a session of its own too' await gone "$(printf '%s\n' "$output" | head -n 1)"
+
+script tidies 'trap "sleep 0.5; touch $0.cleaned" 0
+trap "exit 99" TERM
+touch $0.begun
+sleep 100'
+start sh "$run_test" "$tmp/tidies" >/dev/null
+await test -e "$tmp/tidies.begun"
+kill "$started"
+wait "$started"
+is 99 $? 'a test that is interrupted'
+ok '... may clean up' test -e "$tmp/tidies.cleaned"
 
 # Not of run-test, but of what tests in sh share: scenes, the first of which awaits the second.
 script scenes '. "$abs_top_srcdir/t/tap/tap.sh"

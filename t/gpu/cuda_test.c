@@ -248,6 +248,8 @@ int
 cuda_test_same(hoop_dtype dtype, hoop_op op, const void *wanted, const void *seen, size_t count)
 {
     size_t size = hp_dtype_size(dtype);
+    if (memcmp(wanted, seen, count * size) == 0)
+        return 1;
     for (size_t i = 0; i < count; i++) {
         const char *a = (const char *)wanted + i * size, *b = (const char *)seen + i * size;
         double x = value_of(dtype, a), y = value_of(dtype, b);

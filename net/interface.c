@@ -341,7 +341,7 @@ hp_interface_others(hp_addr other[HP_OTHERS], const hp_addr *chosen)
     hp_interface_fact fact[FACTS];
     struct ifaddrs *all;
     int n = 0;
-    if (list_all(&all) != 0)
+    if (hp_addr_is_loopback(chosen) || list_all(&all) != 0) /* hp_interface_order would leave none */
         return 0;
     for (const struct ifaddrs *entry = all; entry && n < FACTS; entry = entry->ifa_next) {
         hp_interface_fact *f = &fact[n];

@@ -42,7 +42,7 @@ is 99 $? 'a process left running is an error'
 ok 'and is killed, in a session of its own too' await gone "$(printf '%s\n' "$output" | head -n 1)"
 
 script tidies 'trap "sleep 0.5; touch $0.cleaned" 0
-trap "exit 99" TERM
+trap "trap : TERM; exit 99" TERM
 touch $0.begun
 sleep 100'
 start sh "$run_test" "$tmp/tidies" >/dev/null

@@ -47,7 +47,7 @@ tap_cleanup()
     [ -z "$tap_own" ] || rm -rf "$tap_own"
 }
 trap tap_cleanup 0
-trap 'exit 99' HUP INT TERM
+trap 'trap "" HUP INT TERM; exit 99' HUP INT TERM
 
 plan() { tap_planned=$1; echo "1..$1"; }
 plan_lazy() { tap_planned=lazy; }
@@ -139,7 +139,7 @@ scene()
         tmp=$tmp/$1 tap_own= tap_run=0 tap_failed=0 tap_started= tap_scenes=
         tap_pid=$(exec sh -c 'echo $PPID')
         trap tap_cleanup 0
-        trap 'exit 99' HUP INT TERM
+        trap 'trap "" HUP INT TERM; exit 99' HUP INT TERM
         export XDG_RUNTIME_DIR="$tmp"
         cd "$tmp" || exit
         shift

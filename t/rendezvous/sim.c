@@ -81,9 +81,13 @@ static void
 on_say(void *arg, hp_notice sort, const char *line)
 {
     sim *s = arg;
-    int warns = sort == HP_NOTICE_WARNING;
-    *(warns ? &s->warnings : &s->lines) += 1;
-    snprintf(warns ? s->warning : s->line, sizeof(s->line), "%s", line);
+    if (sort == HP_NOTICE_WARNING) {
+        s->warnings++;
+        snprintf(s->warning, sizeof(s->warning), "%s", line);
+    } else {
+        s->lines++;
+        snprintf(s->line, sizeof(s->line), "%s", line);
+    }
 }
 
 static void

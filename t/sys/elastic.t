@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Training that goes on when ranks are killed, and when others come: hooprun --elastic, with examples/digits_elastic.
-# HOOP_TEST_FULL=1: 20 trainings to their end instead of 2, and 20 restarts instead of 5.
+# HOOP_TEST_FULL=1: 20 trainings to their end instead of 3, and 20 restarts instead of 5.
 # time limit: 300
 . "$abs_top_srcdir/t/tap/tap.sh"
 . "$abs_top_srcdir/t/sys/training.sh"
@@ -100,7 +100,7 @@ length="--epochs $long --hidden 150"
 begun=$(date +%s.%N)
 "$hooprun" -n 4 "$train" $length >whole 2>err || bail "$(tail -n 1 err)"
 ended=$(date +%s.%N)
-rounds=2
+rounds=3
 [ -z "${HOOP_TEST_FULL:-}" ] || rounds=20
 seed=${HOOP_TEST_SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 diag "seed $seed"

@@ -17,7 +17,7 @@ const char fuzz_name[] = "receiver";
 
 enum { POSTS = 4, STREAM_MAX = 9000, BODY_MAX = 2055, EVENTS_MAX = POSTS + 3 };
 enum { CRUMBS = HP_IOV_ONCE + 40, SEGMENTS_MAX = CRUMBS + 1, READS = 600 };
-enum { SLICE, CONTROL, RAW, COMMANDS };
+enum { SLICE, CONTROL, RAW, PARTING, COMMANDS };
 
 /* How a slice is awaited. */
 enum { AWAIT_CALL = 1, AWAIT_CRC = 2, AWAIT_PIECES = 4, AWAIT_CRUMBS = 8, AWAIT_OTHER_CALL = 16 };
@@ -126,10 +126,27 @@ put_control(fuzz_script *s)
     uint8_t payload[HP_CONTROL_MAX] = {0};
     int type = fuzz_next(s);
     size_t n = fuzz_next(s) * 17u % (HP_CONTROL_MAX + 1);
+    type += type == HP_TAKEN; /* put_parting's */
     if (stream_n + HP_COMMON_BYTES + n + 4 > STREAM_MAX)
         return;
     payload[0] = fuzz_next(s);
     stream_n += hp_frame_put_control(stream + stream_n, (hp_frame_type)type, payload, n);
+}
+
+/* The last frames of a rank: its question, its answer, and last words. */
+static void
+put_parting(fuzz_script *s)
+{
+    uint8_t payload[HP_ABORT_BYTES] = {0}, how = fuzz_next(s);
+    if (stream_n + 3 * sizeof(payload) > STREAM_MAX)
+        return;
+    if (how & 1)
+        stream_n += hp_frame_put_control(stream + stream_n, HP_TAKEN, payload, 0);
+    if (how & 2)
+        stream_n += hp_frame_put_control(stream + stream_n, HP_TAKEN, payload, HP_TAKEN_BYTES);
+    if (how & 4)
+        stream_n += hp_frame_put_control(stream + stream_n, HP_LEAVE, payload, how & 8 ? sizeof(payload) : 0);
+    s->left = 0;
 }
 
 static void
@@ -148,6 +165,7 @@ write_stream(fuzz_script *s)
         switch (fuzz_next(s) % COMMANDS) {
         case SLICE: put_slice(s, k++ % POSTS); break;
         case CONTROL: put_control(s); break;
+        case PARTING: put_parting(s); break;
         default: put_raw(s);
         }
 }
@@ -238,7 +256,8 @@ feed(trace *t, size_t part, int late)
         const hp_post *post = posted && done < POSTS ? &posts[done] : NULL;
         int count = hp_receiver_places(&receiver, post, places);
         fuzz_check(count > 0 || post || hp_receiver_is_full(&receiver));
-        if (at == stream_n && (count > 0 || (!post && done == POSTS)))
+        size_t kept = hp_receiver_kept(&receiver, places, count);
+        if (at == stream_n && kept == 0 && (count > 0 || (!post && done == POSTS)))
             break;
         if (count == 0 && !post) {
             if (done == POSTS || (late == OWNED && !owner_posts(&receiver, &t->error)))
@@ -248,8 +267,10 @@ feed(trace *t, size_t part, int late)
         }
         seed = seed * 1664525 + 1013904223;
         size_t most = part ? part : 1 + (seed >> 16) % 90;
-        size_t got = count > 0 ? read_into(places, count, stream + at, most < stream_n - at ? most : stream_n - at) : 0;
-        at += got;
+        size_t got = kept;
+        if (kept == 0 && count > 0)
+            got = read_into(places, count, stream + at, most < stream_n - at ? most : stream_n - at);
+        at += got - kept;
         hp_received received = hp_receiver_take(&receiver, post, got, &t->error);
         note(t, &received);
         fuzz_check(!post || hp_receiver_body_left(&receiver, post) <= post->bytes);

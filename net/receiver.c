@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * receiver: see receiver.h. One read fills {head, body}. The size of the head is guessed from the post: where another
- * head comes, its end lies in the post's memory and is copied back.
+ * head comes, its end lies in the post's memory and is copied back; so is what lies behind a HP_TAKEN.
  */
 #include "net/receiver.h"
 
@@ -26,6 +26,7 @@ hp_receiver_again(hp_receiver *r)
     r->in_body = r->ended = 0;
     r->body_at = 0;
     r->head_at = 0;
+    r->kept_at = r->kept_n = 0;
 }
 
 static const hp_received nothing = {.event = HP_EVENT_NONE}, fault = {.event = HP_EVENT_FAULT};
@@ -72,11 +73,44 @@ hp_receiver_places(hp_receiver *r, const hp_post *post, struct iovec *places)
     return post ? n + hp_iov_list(&post->body, r->body_at, post->bytes, places + n, HP_IOV_ONCE) : n;
 }
 
+size_t
+hp_receiver_kept(hp_receiver *r, const struct iovec *places, int count)
+{
+    size_t n = 0;
+    for (int k = 0; k < count && r->kept_at < r->kept_n; k++) {
+        size_t left = r->kept_n - r->kept_at, here = places[k].iov_len < left ? places[k].iov_len : left;
+        memcpy(places[k].iov_base, r->kept + r->kept_at, here);
+        r->kept_at += here;
+        n += here;
+    }
+    if (n == 0 && count > 0)
+        r->kept_at = r->kept_n = 0;
+    return n;
+}
+
 /* --- what has come --- */
+
+/* What lies behind a whole frame: the rest of the head's bytes, and those that were spilled. 0: there is no room for it. */
+static int
+keep(hp_receiver *r, const hp_post *post, uint32_t spilled)
+{
+    size_t size = HP_COMMON_BYTES + r->frame.length, rest = r->head_at - size;
+    if (r->kept_n > 0) { /* it came from there */
+        r->kept_at -= rest + spilled;
+        return 1;
+    }
+    if (rest + spilled > sizeof(r->kept))
+        return 0;
+    memcpy(r->kept, r->head + size, rest);
+    if (spilled > 0)
+        hp_iov_copy(&post->body, spilled, r->kept + rest);
+    r->kept_n = rest + spilled;
+    return 1;
+}
 
 /* Its length was checked with its first bytes: it fits. */
 static hp_received
-take_control(hp_receiver *r, hoop_error *error)
+take_control(hp_receiver *r, const hp_post *post, uint32_t spilled, hoop_error *error)
 {
     const uint8_t *payload = r->head + HP_COMMON_BYTES;
     if (r->head_at < HP_COMMON_BYTES + r->frame.length)
@@ -84,6 +118,11 @@ take_control(hp_receiver *r, hoop_error *error)
     if (hp_frame_get_control(&r->frame, payload, error) != HOOP_SUCCESS)
         return fault;
     r->ended = r->frame.type != HP_TAKEN;
+    if (!r->ended && (r->frame.length > HP_TAKEN_BYTES + 4 || !keep(r, post, spilled))) {
+        hp_err_set(error, HOOP_ERR_PROTOCOL, "rank %d has sent rank %d more than it may behind its last frame", r->peer,
+                   r->self);
+        return fault;
+    }
     r->head_at = 0;
     return (hp_received){
         .event = HP_EVENT_CONTROL, .type = r->frame.type, .payload = payload, .payload_n = r->frame.length - 4};
@@ -159,7 +198,7 @@ hp_receiver_take(hp_receiver *r, const hp_post *post, size_t n, hoop_error *erro
         hp_iov_copy(&post->body, (uint32_t)back, r->head + r->head_at);
     r->head_at += back;
     spilled -= (uint32_t)back;
-    return r->frame.type == HP_DATA ? take_head(r, post, spilled, error) : take_control(r, error);
+    return r->frame.type == HP_DATA ? take_head(r, post, spilled, error) : take_control(r, post, spilled, error);
 }
 
 /* --- for the stripe's watch --- */

@@ -4,14 +4,17 @@
  * puts heads together, checks them against the awaited frame, and says what has happened. Pure: the stripe reads from
  * the socket. The same bytes in other parts give the same events.
  *
- *   hp_receiver_places -> read into them -> hp_receiver_take -> act on the event
+ *   hp_receiver_places -> hp_receiver_kept, or else read into them -> hp_receiver_take -> act on the event
  */
 #ifndef HP_RECEIVER_H
 #define HP_RECEIVER_H
 
 #include "net/post.h"
 
-enum { HP_RECEIVER_PLACES = 1 + HP_IOV_ONCE };
+enum {
+    HP_RECEIVER_PLACES = 1 + HP_IOV_ONCE,
+    HP_RECEIVER_KEPT = 512 /* behind a HP_TAKEN another one, and last words: ABORT at most; no data */
+};
 
 typedef struct hp_receiver {
     int self, peer; /* ranks, for messages */
@@ -21,7 +24,9 @@ typedef struct hp_receiver {
     uint32_t first_read;         /* bytes of a head to ask for where none is awaited */
     size_t head_at;              /* bytes of the head that are here */
     hp_frame frame;              /* the decoded head, as far as it is here */
+    size_t kept_at, kept_n;      /* bytes that were read together with a HP_TAKEN, and lie behind it: taken, and all */
     uint8_t head[HP_COMMON_BYTES + HP_CONTROL_MAX + 4]; /* behind a data frame's head a small body is read */
+    uint8_t kept[HP_RECEIVER_KEPT];
 } hp_receiver;
 
 typedef enum hp_event {
@@ -48,6 +53,9 @@ void hp_receiver_again(hp_receiver *receiver); /* another connection begins, wit
  * passed it stays until its event.
  */
 int hp_receiver_places(hp_receiver *receiver, const hp_post *post, struct iovec *places);
+
+/* Bytes that were read before come first: it puts them into the places. Returns how many, 0: there are none. */
+size_t hp_receiver_kept(hp_receiver *receiver, const struct iovec *places, int count);
 
 /*
  * Without a post, and full: decodes the head into receiver->frame, so that a post can be made for it. An error is

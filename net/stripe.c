@@ -90,7 +90,7 @@ hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, hp_kick_fn *kick
     s->number = number;
     s->accepted = !link->dials;
     hp_receiver_init(&s->receiver, link->self, link->peer);
-    if (link->owner) /* every frame there has its call, and what is shorter is the last one */
+    if (link->owner) /* every data frame there has its call */
         s->receiver.first_read = HP_DATA_HEAD_CALL;
     if (begin(s, fd))
         return s;
@@ -356,7 +356,8 @@ receive_once(hp_stripe *s)
     struct iovec places[HP_RECEIVER_PLACES];
     hp_post *post = awaited(s);
     int count = hp_receiver_places(&s->receiver, post, places);
-    ssize_t got = count > 0 ? hp_medium_read(&s->medium, places, count) : 0;
+    ssize_t kept = (ssize_t)hp_receiver_kept(&s->receiver, places, count);
+    ssize_t got = kept || count == 0 ? kept : hp_medium_read(&s->medium, places, count);
     if (count == 0 && !post)
         return 0;
     if (got < 0 && !is_over(s, errno)) {

@@ -158,6 +158,9 @@ typedef struct cut {
     int late;
 } cut;
 
+/* Where no slice is awaited; all of a head on the link of an owner, where each data frame has its call. */
+static uint32_t first_read = HP_COMMON_BYTES;
+
 static outcome
 feed(bench *b, const uint8_t *in, size_t n, cut how)
 {
@@ -167,14 +170,18 @@ feed(bench *b, const uint8_t *in, size_t n, cut how)
     int posted = !how.late;
     hp_err_clear(&o.error);
     hp_receiver_init(&receiver, 1, 0);
-    for (size_t at = 0, left = 0; at < n && !o.failed;) {
+    receiver.first_read = first_read;
+    for (size_t at = 0, left = 0; (at < n || receiver.kept_at < receiver.kept_n) && !o.failed;) {
         const hp_post *post = o.done < SLICES && posted ? &b->posts[o.done] : NULL;
         int count = hp_receiver_places(&receiver, post, places);
         if (left == 0)
             left = how.part ? how.part : 1 + tap_pick(tap_pick(2) ? 100 : 5000);
-        size_t got = read_into(places, count, in + at, left < n - at ? left : n - at);
-        at += got;
-        left -= got;
+        size_t got = hp_receiver_kept(&receiver, places, count);
+        if (got == 0) {
+            got = read_into(places, count, in + at, left < n - at ? left : n - at);
+            at += got;
+            left -= got;
+        }
         int before = o.done;
         if (count > 0 || post) {
             hp_received received = hp_receiver_take(&receiver, post, got, &o.error);
@@ -321,6 +328,38 @@ test_control(bench *b)
     is_int(HOOP_ERR_CORRUPT, in_all_parts(b, in, n, "a changed control frame").error.code, "is CORRUPT");
 }
 
+/* Questions and answers at the end, each alone and both, then last words: every byte behind each of them counts. */
+static void
+test_taken(bench *b)
+{
+    static uint8_t in[STREAM_ROOM], count[HP_TAKEN_BYTES] = {1}, text[HP_ABORT_BYTES];
+    for (int before = 0; before < SLICES; before += 2)
+        for (int k = 0; k < 8; k++) {
+            int aborts = k & 4;
+            size_t n = before ? ends[before - 1] : 0;
+            memcpy(in, stream, n);
+            for (int i = 0; i < 2; i++)
+                if (k >> i & 1)
+                    n += hp_frame_put_control(in + n, HP_TAKEN, count, i ? sizeof(count) : 0);
+            n += hp_frame_put_control(in + n, aborts ? HP_ABORT : HP_LEAVE, text, aborts ? sizeof(text) : 0);
+            outcome o = in_all_parts(b, in, n, "questions, answers and last words"), late;
+            int right = 1;
+            first_read = before ? HP_COMMON_BYTES : HP_DATA_HEAD_CALL;
+            for (size_t part = 1; part < n + 2 && right; part += 1 + part / 100) {
+                set_up(b);
+                late = feed(b, in, n, (cut){part, 1});
+                right = case_ok(same(&o, &late), "parts of %zu: %d %s", part, late.done, late.error.text);
+            }
+            first_read = HP_COMMON_BYTES;
+            ok(right && !o.failed && o.done == before && o.controls == 1 + (k & 1) + (k >> 1 & 1) &&
+                   o.type == (aborts ? HP_ABORT : HP_LEAVE),
+               "%d slices%s%s: the last words are heard: %d frames", before, k & 1 ? ", a question" : "",
+               k & 2 ? ", an answer" : "", o.controls);
+        }
+    size_t n = hp_frame_put_control(in, HP_TAKEN, text, HP_TAKEN_BYTES + 1);
+    ok(in_all_parts(b, in, n, "a long question").failed, "is refused");
+}
+
 /* --- between the bytes --- */
 
 static void
@@ -367,6 +406,7 @@ main(void)
     test_changed_bytes(&b);
     test_other_frames(&b);
     test_control(&b);
+    test_taken(&b);
     test_states();
     return 0;
 }

@@ -244,6 +244,28 @@ others_end(int rank, int size, void *arg)
            (what == LEAVES && !strstr(e.text, "from any rank, and all others have left"));
 }
 
+/* On three hosts: rank 1 sends twice and leaves, while rank 0 computes for longer than that takes. Then rank 2 sends. */
+static int
+computes(int rank, int size, void *arg)
+{
+    party_set_host(rank, 1);
+    hoop_comm *comm = party_join(0);
+    int good = 1;
+    fill(rank, 9);
+    if (rank == 2)
+        party_nap(5);
+    for (int k = rank; k > 0 && k < 3; k++) {
+        good = good && is_well(hoop_send(from, 9, HOOP_UINT8, 0, 2, comm), comm);
+        party_nap(k == 1 ? 0.5 : 0); /* rank 0 has begun to compute */
+    }
+    for (int k = 0; rank == 0 && k < 3; k++) {
+        good = good && is_well(hoop_recv(to, sizeof(to), HOOP_UINT8, HOOP_ANY_RANK, 2, comm), comm) &&
+               holds(k < 2 ? 1 : 2, 9);
+        party_nap(k == 0 ? 3 : 0);
+    }
+    return hoop_comm_destroy(comm) != HOOP_SUCCESS || !good;
+}
+
 /*
  * Of eight ranks, rank 3 leaves, and its process ends. Rank 0, which has no connection to it, asks its port in vain for
  * longer than a dial does, and goes on waiting for the others.
@@ -290,6 +312,7 @@ main(void)
     party_expect(&p, 3, others_end, &ends[0], 60, "a rank that leaves does not end a receive from any");
     party_expect(&p, 3, others_end, &ends[1], 60, "all others that leave do");
     party_expect(&p, 3, others_end, &ends[2], 60, "a rank that dies does, and is named");
+    party_expect(&p, 3, computes, NULL, 60, "a rank that leaves while the receiver computes ends nothing");
     party_expect(&p, 8, one_is_gone, NULL, 60, "a rank that has left, and whose process has ended, ends nothing");
     party_close(&p);
     return 0;

@@ -6,6 +6,7 @@
  * device never delivers.
  */
 #include "base/dtype.h"
+#include "t/sim/hosts.h"
 #include "t/sim/sim.h"
 #include "t/tap/tap.h"
 
@@ -40,27 +41,11 @@ call_of(int kind, int size, uint64_t count)
     return call;
 }
 
-/* Hosts of `even` ranks, or of one rank to as many as there are, one after the other. */
-static const hp_host_map *
-some_hosts(int size, uint64_t even)
-{
-    static int first[SIM_RANKS_MAX + 1];
-    static hp_host_map hosts = {.first = first};
-    uint64_t host[SIM_RANKS_MAX];
-    int order[SIM_RANKS_MAX];
-    for (int r = 0; r < size; r++) {
-        order[r] = r;
-        host[r] = r == 0 ? 1 : even ? 1 + (uint64_t)r / even : host[r - 1] + (tap_pick(3) == 0);
-    }
-    hp_host_map_fill(&hosts, host, order, size);
-    return &hosts;
-}
-
 /* Levels with every shape that they have. */
 static void
 set_levels(sim_ring *o)
 {
-    o->hosts = some_hosts(o->size, tap_pick(2) ? 1 + tap_pick((uint64_t)o->size) : 0);
+    o->hosts = sim_hosts(o->size, tap_pick(2) ? 1 + tap_pick((uint64_t)o->size) : 0, NULL);
     o->stage_bytes = (uint32_t)o->size * 64 * (8 + (uint32_t)tap_pick(20));
     o->one_bytes = tap_pick(2) ? 0 : 200;
     o->whole_bytes = tap_pick(2) ? 0 : 600;
@@ -265,7 +250,7 @@ test_levels(void)
         sim_ring o = ring_of(size, 1 + (uint32_t)tap_pick(4), 5 + (uint32_t)tap_pick(4));
         set_levels(&o);
         if (k % 100 == 0) { /* many pieces go to one rank; bytes one by one would take minutes */
-            o.hosts = some_hosts(size, 2);
+            o.hosts = sim_hosts(size, 2, NULL);
             o.net.held = 600;
         }
         for (int i = 0; i < 3; i++) {

@@ -2,6 +2,7 @@
 /* Which sums travel in a narrower type than float32, and which as float32 in the order of hosts, by their plans. */
 #include "base/dtype.h"
 #include "lib/plan.h"
+#include "t/sim/hosts.h"
 #include "t/tap/tap.h"
 
 static const hp_plan_options standard = {
@@ -68,20 +69,6 @@ test_levels(void)
     ok(plan.packed % 64 == 0 && plan.share % HP_SCALED_BLOCK == 0, "... whose shares are whole blocks");
 }
 
-/* Hosts of `even` ranks, or of any number each. */
-static int
-some_hosts(hp_host_map *hosts, int size, uint64_t even)
-{
-    uint64_t host[HP_ORDERED_MOST];
-    int ranks[HP_ORDERED_MOST];
-    for (int p = 0; p < size; p++) {
-        host[p] = p == 0 ? 1 : even ? 1 + (uint64_t)p / even : host[p - 1] + (tap_pick(4) == 0);
-        ranks[p] = p;
-    }
-    hp_host_map_fill(hosts, host, ranks, size);
-    return hosts->count > 1 && hosts->most > 1;
-}
-
 /*
  * In the order of hosts the size decides nothing: an allreduce of any size goes over the levels, or of none. Small stages, too;
  * what a plan needs is in the stage, and no step has more than a slice.
@@ -91,16 +78,16 @@ test_by_host(void)
 {
     static const hoop_dtype dtypes[] = {HOOP_FLOAT32, HOOP_FLOAT64, HOOP_BFLOAT16, HOOP_FLOAT8E4M3};
     static const uint64_t counts[] = {0, 1, 63, 300, 5000, 70000, 1 << 20};
-    int first[HP_ORDERED_MOST + 1], ranks[HP_ORDERED_MOST], bad = 0, over = 0, flat = 0;
+    int ranks[HP_ORDERED_MOST], bad = 0, over = 0, flat = 0;
     for (int p = 0; p < HP_ORDERED_MOST; p++)
         ranks[p] = p;
     for (int k = 0; k < 4000 && !bad; k++) {
-        hp_host_map hosts = {.first = first};
         int size = 2 + (int)tap_pick(HP_ORDERED_MOST - 1), levels = -1;
-        hp_plan_options o = {.channels = 1, .hosts = &hosts, .levels = (hp_levels)tap_pick(3)};
+        const hp_host_map *hosts = sim_hosts(size, tap_pick(2) ? 1 + tap_pick(8) : 0, NULL);
+        hp_plan_options o = {.channels = 1, .hosts = hosts, .levels = (hp_levels)tap_pick(3)};
         hp_call call = {.kind = HP_ALLREDUCE, .dtype = (uint8_t)dtypes[tap_pick(4)], .op = HOOP_SUM, .root = -1};
         uint32_t window = 0;
-        if (!some_hosts(&hosts, size, tap_pick(2) ? 1 + tap_pick(8) : 0))
+        if (hosts->count < 2 || hosts->most < 2)
             continue;
         o.stage_bytes = tap_pick(2) ? 4096 + 64 * (uint32_t)tap_pick(500) : 0;
         hp_plan_depth(&o, &window, 0);
@@ -118,7 +105,7 @@ test_by_host(void)
             levels = is;
         }
         if (bad)
-            diag("%d ranks on %d hosts, %s, stage of %u bytes", size, hosts.count,
+            diag("%d ranks on %d hosts, %s, stage of %u bytes", size, hosts->count,
                  hp_dtype_name((hoop_dtype)call.dtype), o.stage_bytes);
         over += levels == 1;
         flat += levels == 0;
@@ -131,15 +118,13 @@ test_by_host(void)
 static void
 test_many_hosts(void)
 {
-    hp_host_map hosts = {.first = (int[HP_ORDERED_MOST + 1]){0}};
     int ranks[HP_ORDERED_MOST];
     hp_plan_options o = standard;
     hp_call call = {.kind = HP_ALLREDUCE, .dtype = HOOP_FLOAT32, .op = HOOP_SUM, .root = -1, .count = 1 << 20};
     hp_plan plan;
     for (int p = 0; p < HP_ORDERED_MOST; p++)
         ranks[p] = p;
-    some_hosts(&hosts, HP_ORDERED_MOST, 2);
-    o.hosts = &hosts;
+    o.hosts = sim_hosts(HP_ORDERED_MOST, 2, NULL);
     o.levels = HP_LEVELS_LONG;
     o.stage_bytes = 8 << 20;
     hp_plan_make(&plan, &call, NULL, ranks, HP_ORDERED_MOST, &o, 0, 1);

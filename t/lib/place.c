@@ -4,9 +4,11 @@
  * in place and out of place, straight from user memory and through slots, under any legal interleaving. Each
  * contribution must arrive exactly once, and nothing may be overwritten before its last use. Then the table of place.c.
  */
+#include "t/sim/hosts.h"
 #include "t/sim/symbol.h"
 #include "t/tap/tap.h"
 
+#include <malloc.h>
 #include <stdio.h>
 
 enum { SIZE_MAX_HERE = 1000 };
@@ -192,6 +194,56 @@ test_ordered(int narrow)
     }
 }
 
+/* An operation over hosts of any number of ranks each. form: as in forms[] of test_levels. */
+static sym_case
+over_hosts(int kind, int form)
+{
+    int even = tap_pick(3) ? 2 + (int)tap_pick(3) : 0,
+        size = even ? even * (2 + (int)tap_pick(3)) : 3 + (int)tap_pick(8);
+    sym_case c = make(kind, size, kind == HP_BARRIER ? 0 : tap_pick(form ? 400 : 200));
+    hp_plan plan;
+    c.options.hosts = sim_hosts(size, (uint64_t)even, order);
+    c.options.levels = HP_LEVELS_ALL;
+    c.options.one_bytes = tap_pick(2) ? 0 : 200;
+    c.options.whole_bytes = tap_pick(2) ? 0 : 600;
+    c.options.block_bytes = tap_pick(2) ? 64 : 700;
+    c.options.spread_bytes = 0;
+    c.options.slice_bytes = 64 * (1 + (uint32_t)tap_pick(4));
+    c.options.stage_bytes = (uint32_t)size * 64 * (8 + (uint32_t)tap_pick(20));
+    c.call.ordered = hp_kind_reduces(kind) && (form == 3 || tap_pick(2)) ? HP_ORDER_HOST : HP_ORDER_ANY;
+    c.seed = tap_pick(4) ? tap_random() | 1 : 0;
+    c.wire = (uint32_t)tap_pick(3) * 50;
+    c.early_commands = (int)tap_pick(2);
+    if (form > 0) {
+        c.call.dtype = form == 3 ? HOOP_BFLOAT16 : HOOP_FLOAT32;
+        c.call.wire = form == 1 ? HOOP_WIRE_BFLOAT16 : form == 2 ? HOOP_WIRE_E4M3 : HOOP_WIRE_FLOAT32;
+        c.options.slice_bytes *= 4;
+        c.options.stage_bytes = 1024 * (uint32_t)(size * (4 + (int)tap_pick(8)) + 16);
+    }
+    hp_plan_make(&plan, &c.call, NULL, order, size, &c.options, 0, 1);
+    c.by_host = plan.algorithm == HP_ALG_LEVELS;
+    return c;
+}
+
+static void
+test_levels(void)
+{
+    static const int kinds[] = {HP_ALLREDUCE, HP_REDUCE_SCATTER, HP_ALLGATHER, HP_BARRIER};
+    static const char *const forms[] = {"as they are", "in a narrower type", "in blocks with a scale",
+                                        "in a wider type"};
+    for (int i = 0; i < 4; i++)
+        for (int form = 0; form < (hp_kind_reduces(kinds[i]) ? 4 : 1); form++) {
+            int right = 1, over = 0;
+            for (int k = 0; k < 150 && right; k++) {
+                sym_case c = over_hosts(kinds[i], form);
+                over += c.by_host;
+                right = holds(&c);
+            }
+            ok(right, "%s: over hosts, between them %s", hp_kind_name(kinds[i]), forms[form]);
+            ok(over > 50, "... and it was over two levels (%d times)", over);
+        }
+}
+
 /* The hazard that has a rule of its own: what arrives may land on a block that has yet to leave. */
 static void
 test_alltoall_in_place(void)
@@ -326,6 +378,8 @@ main(void)
 {
     plan_lazy();
     tap_limit(240);
+    mallopt(M_MMAP_THRESHOLD, 1 << 30); /* freed arrays keep their pages */
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
     tap_seed();
     test_table();
     test_that_it_can_fail();
@@ -337,6 +391,7 @@ main(void)
     test_ordered(0);
     test_ordered(1);
     test_ordered(2);
+    test_levels();
     test_alltoall_in_place();
     test_channels();
     test_grains();

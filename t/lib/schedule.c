@@ -9,6 +9,7 @@
 
 #include "base/dtype.h"
 #include "t/sim/blocks.h"
+#include "t/sim/hosts.h"
 #include "t/tap/tap.h"
 
 #include <stdio.h>
@@ -34,19 +35,6 @@ has_root(int kind)
     return kind == HP_BROADCAST || kind == HP_REDUCE || kind == HP_GATHER || kind == HP_SCATTER;
 }
 
-/* Even or not. */
-static const hp_host_map *
-some_hosts(int size)
-{
-    static int first[SIZE_MAX_HERE + 1];
-    static hp_host_map hosts = {.first = first};
-    uint64_t host[SIZE_MAX_HERE], even = tap_pick(2) ? 1 + tap_pick((uint64_t)size) : 0, most = 1 + tap_pick(8);
-    for (int r = 0; r < size; r++)
-        host[r] = r == 0 ? 1 : even ? 1 + (uint64_t)r / even : host[r - 1] + (tap_pick(most) == 0);
-    hp_host_map_fill(&hosts, host, order, size);
-    return &hosts;
-}
-
 static config
 make(int kind, int size, uint64_t count, hoop_dtype dtype, uint32_t slices, uint32_t slice_bytes, uint32_t channel,
      uint32_t channels)
@@ -66,7 +54,7 @@ make(int kind, int size, uint64_t count, hoop_dtype dtype, uint32_t slices, uint
         span = sim_blocks(blocks, &c.call, 0, size);
     }
     c.options.levels = 1;
-    c.options.hosts = tap_pick(2) ? some_hosts(size) : NULL;
+    c.options.hosts = tap_pick(2) ? sim_hosts(size, tap_pick(2) ? 1 + tap_pick((uint64_t)size) : 0, order) : NULL;
     c.options.one_bytes = tap_pick(2) ? 4096 : 0;
     c.options.whole_bytes = tap_pick(2) ? 16384 : 0;
     c.options.block_bytes = 1 << tap_pick(18);

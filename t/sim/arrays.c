@@ -107,16 +107,54 @@ sym_order(sym a, sym b)
     return (a.order ^ a.order >> 29) * UINT64_C(0x9e3779b97f4a7c15) + b.order;
 }
 
-/* In rank order. */
+static int
+host_of(const sym_case *c, int rank)
+{
+    int position = 0;
+    while (c->order[position] != rank)
+        position++;
+    return hp_host_map_seat(c->options.hosts, position).host;
+}
+
+/* In rank order the contributions of all ranks; with a host those of its ranks. */
+static sym
+sum_in_order(const sym_case *c, uint64_t number, int host)
+{
+    sym sum = {0};
+    for (int r = 0; r < c->size; r++) {
+        sym term = sym_of(r, number);
+        if (host >= 0 && host_of(c, r) != host)
+            continue;
+        sum.order = sum.terms++ ? sym_order(sum, term) : term.order;
+        sum.hash += term.hash;
+    }
+    return sum;
+}
+
+/* In the order of hosts: that of their lowest ranks. */
+static sym
+sum_of_hosts(const sym_case *c, uint64_t number)
+{
+    sym sum = {0};
+    for (int r = 0; r < c->size; r++) {
+        int host = host_of(c, r), lower = 0;
+        while (lower < r && host_of(c, lower) != host)
+            lower++;
+        if (lower < r)
+            continue;
+        sym term = sum_in_order(c, number, host);
+        sum.order = sum.terms ? sym_order(sum, term) : term.order;
+        sum.terms += term.terms;
+        sum.hash += term.hash;
+    }
+    return sum;
+}
+
 static sym
 sum_of(const sym_case *c, uint64_t number)
 {
-    sym sum = {.terms = (uint32_t)c->size, .divided = c->size > 1};
-    for (int r = 0; r < c->size; r++) {
-        sym term = sym_of(r, number);
-        sum.hash += term.hash;
-        sum.order = r ? sym_order(sum, term) : term.order;
-    }
+    sym sum = c->by_host ? sum_of_hosts(c, number) : sum_in_order(c, number, -1);
+    sum.divided = c->size > 1;
     return sum;
 }
 

@@ -46,8 +46,8 @@ typedef struct rank {
     int position;
     sym_arrays user;
     slot slot[WINDOW_MAX];
-    hp_plan plan; /* the world's, with this rank's blocks */
-    sym *memory, *stage;
+    hp_plan plan;                /* the world's, with this rank's blocks */
+    sym *memory, *plain, *stage; /* plain: what the levels have in the stage before the rest */
     uint64_t admitted, received, worked, sent, retired;
     command *commands;
     uint64_t submitted, done;
@@ -61,7 +61,7 @@ typedef struct world {
     rank *ranks;  /* by position */
     wire **wires; /* [from position][distance] */
     uint64_t random;
-    uint64_t slot_count, stage_count, command_room;
+    uint64_t slot_count, plain_count, stage_count, command_room;
     char *why;
     size_t why_size;
     int broken;
@@ -112,6 +112,7 @@ address(world *w, rank *r, slot *s, hp_spot spot, uint64_t count)
     switch (spot.where) {
     case HP_SLOT: base = s->memory, room = w->slot_count; break;
     case HP_STAGE: base = r->stage, room = w->stage_count; break;
+    case HP_PLAIN: base = r->plain, room = w->plain_count; break;
     case HP_SENDBUF: base = r->user.send, room = r->user.send_count; break;
     case HP_RECVBUF: base = r->user.recv, room = r->user.recv_count; break;
     default: break;
@@ -182,11 +183,32 @@ submit_pieces(world *w, rank *r, slot *s, const hp_task *task)
 static hp_spot
 operand(const world *w, const rank *r, const hp_fold *f, int q)
 {
-    int n = w->c->size, position = q;
+    int n = w->c->size, position = q, number = f->numbers ? f->numbers[q] : q;
+    if (f->members)
+        return number == f->self ? f->own : (hp_spot){f->where, f->vectors + (uint64_t)number * f->stride};
     for (int p = 0; p < n && f->ordered; p++)
         position = w->c->order[p] == q ? p : position;
     int distance = (r->position - position + n) % n;
     return distance ? (hp_spot){HP_STAGE, f->vectors + (uint64_t)distance * f->stride} : f->own;
+}
+
+/* Of how many ranks it holds the data. */
+static uint32_t
+ranks_in(const world *w, const hp_fold *f, int q)
+{
+    int host = f->numbers ? f->numbers[q] : q;
+    return f->members && f->divide ? (uint32_t)(w->plan.hosts->first[host + 1] - w->plan.hosts->first[host]) : 1;
+}
+
+/* Where the sum is until it is whole. */
+static hp_spot
+sum_at(const world *w, const rank *r, const hp_fold *f)
+{
+    if (w->plan.wide && f->divide)
+        return operand(w, r, f, f->numbers[0] == f->self);
+    if (w->plan.narrow || (f->ordered && !f->members))
+        return (hp_spot){HP_STAGE, f->sums};
+    return f->dst[0];
 }
 
 /* As place.h says of a fold. */
@@ -194,19 +216,27 @@ static void
 submit_fold(world *w, rank *r, slot *s)
 {
     const hp_fold *f = &s->place.fold;
-    int n = w->c->size;
-    hp_spot sum = f->ordered ? (hp_spot){HP_STAGE, f->sums} : f->dst[0];
+    int n = f->members ? f->members : w->c->size, hands_on = w->plan.narrow && f->destinations > 1;
+    hp_spot sum = sum_at(w, r, f);
+    hp_task task = {.sources = 2, .destinations = 1, .count = f->count, .dst = {sum}};
     for (int q = 1; q < n; q++) {
-        hp_task task = {.sources = 2, .destinations = 1, .divide = q == n - 1, .count = f->count};
-        task.ranks[0] = (uint32_t)q;
-        task.ranks[1] = 1;
+        task.ranks[0] += ranks_in(w, f, q - 1);
+        task.ranks[1] = ranks_in(w, f, q);
         task.src[0] = q == 1 ? operand(w, r, f, 0) : sum;
         task.src[1] = operand(w, r, f, q);
-        task.dst[0] = q == n - 1 ? f->dst[0] : sum;
-        task.dst[1] = f->dst[1];
-        if (q == n - 1)
-            task.destinations = f->destinations;
+        if (q == n - 1) {
+            task.divide = f->divide;
+            task.destinations = hands_on ? 1 : f->destinations;
+            task.dst[0] = f->dst[hands_on];
+            task.dst[1] = f->dst[1];
+        }
         submit(w, r, s, &task);
+    }
+    hp_spot from = f->dst[1];
+    for (int k = f->destinations == 3 ? 2 : 0; k >= 0 && hands_on; k -= 2) {
+        submit(w, r, s,
+               &(hp_task){.sources = 1, .destinations = 1, .src = {from}, .dst = {f->dst[k]}, .count = f->count});
+        from = f->dst[k];
     }
 }
 
@@ -493,6 +523,7 @@ open_rank(world *w, rank *r, int position)
     r->wire_count = 0;
     r->wires = calloc((size_t)w->c->size, sizeof(*r->wires));
     r->memory = calloc(w->c->window * w->slot_count + 1, sizeof(sym));
+    r->plain = calloc(w->plain_count + 1, sizeof(sym));
     r->stage = calloc(w->stage_count + 1, sizeof(sym));
     r->commands = calloc(w->command_room, sizeof(command));
 }
@@ -501,6 +532,7 @@ static void
 close_rank(rank *r)
 {
     free(r->memory);
+    free(r->plain);
     free(r->stage);
     free(r->commands);
     for (int k = 0; k < r->wire_count; k++) {
@@ -517,7 +549,8 @@ run_channel(world *w, uint32_t channel)
     hp_plan_make(&w->plan, &w->c->call, w->ranks[0].user.blocks, w->c->order, n, &w->c->options, channel,
                  w->c->channels);
     w->slot_count = w->c->options.slice_bytes / w->plan.elem;
-    w->stage_count = hp_plan_wire_fits(&w->plan, w->c->options.stage_bytes);
+    w->plain_count = w->plan.packed / w->plan.elem;
+    w->stage_count = hp_plan_wire_fits(&w->plan, w->c->options.stage_bytes - w->plan.packed);
     w->command_room = HP_TASKS * (WINDOW_MAX + 1) + (uint64_t)n; /* an unfold is n commands */
     w->wires = calloc((size_t)n * (size_t)n, sizeof(*w->wires));
     for (int p = 0; p < n; p++)

@@ -25,6 +25,7 @@ typedef struct sym_case {
     hp_call call;
     int size;
     const int *order; /* position -> rank */
+    int by_host;      /* ordered: over the levels, and by hosts */
     hp_plan_options options;
     uint32_t window, channels;
     hp_place_options place;

@@ -34,6 +34,7 @@ enum {
 #define GRACE (5 * HP_SEC)         /* between TERM and KILL */
 #define LAST_RESORT (2 * HP_SEC)   /* after KILL the agents should be gone */
 #define FAILURE_DELAY (50 * HP_MS) /* failures that come together are judged together */
+#define ONE_SIGNAL (500 * HP_MS)   /* signals that come together are one: timeout(1) sends it to us, and to our group */
 
 typedef enum phase { STARTING, RUNNING, STOPPING, FINISHED } phase;
 
@@ -54,9 +55,10 @@ typedef struct hp_run {
     int label;  /* lines have their rank's label */
     int paused; /* agents are held back because the output has a slow reader */
     int status, by_signal;
-    int stop_now; /* the user stopped it twice */
-    int killed;   /* the agents have been killed */
-    int flushing; /* the reader of the output has a last second */
+    uint64_t signalled_at; /* by_signal */
+    int stop_now;          /* the user stopped it twice */
+    int killed;            /* the agents have been killed */
+    int flushing;          /* the reader of the output has a last second */
     int summed_up;
 } hp_run;
 
@@ -439,6 +441,8 @@ static void
 interrupted(hp_run *run, int number)
 {
     const char *name = number == SIGINT ? "SIGINT" : number == SIGTERM ? "SIGTERM" : "SIGHUP";
+    if (run->by_signal == number && hp_loop_now(run->loop) < run->signalled_at + ONE_SIGNAL)
+        return;
     if (run->by_signal != 0) {
         hp_diag(run->output, "%s again; killing the remaining processes", name);
         run->stop_now = 1;
@@ -446,6 +450,7 @@ interrupted(hp_run *run, int number)
         return;
     }
     run->by_signal = number;
+    run->signalled_at = hp_loop_now(run->loop);
     if (run->phase != STOPPING) {
         hp_diag(run->output, "%s; stopping %s (once more: kill at once)", name,
                 hp_say_count((uint64_t)run->failure.running, "rank").text);

@@ -323,7 +323,9 @@ check_stopped(void)
     ok(says("the time limit of 10 s is reached; stopping 2 ranks") && was_sent(HP_MSG_STOP) == 1, "is said");
     is_int(130, play("gsi01d", (hp_options){0}), "SIGINT: status 130");
     ok(by_signal == SIGINT && says("hooprun: SIGINT; stopping 2 ranks"), "is said");
-    is_int(130, play("gsii01d", (hp_options){0}), "twice");
+    is_int(130, play("gsii01d", (hp_options){0}), "twice at once, as of timeout(1)");
+    ok(!says("again") && was_sent(HP_MSG_STOP) == 1, "is one");
+    is_int(130, play("gsiwi01d", (hp_options){0}), "another one, later");
     ok(says("SIGINT again; killing the remaining processes") && was_sent(HP_MSG_STOP) == 2, "shortens the grace");
     is_int(130, play("gsi", (hp_options){0}), "an agent that does not end");
     ok(strncmp(fake_process_at(0)->signals, "9 ", 2) == 0, "is killed, and abandoned");

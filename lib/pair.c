@@ -39,21 +39,16 @@ class_of(uint32_t cost)
     return class;
 }
 
+/* So much free memory that these bytes may be allocated. */
 static void
-let_go(hp_arrivals *a, hp_arrival *arrival)
-{
-    a->allocated -= sizeof(*arrival) + arrival->cost;
-    free(arrival);
-}
-
-static void
-let_go_free(hp_arrivals *a, uint64_t bytes)
+let_go(hp_arrivals *a, uint64_t bytes)
 {
     for (int i = 0; i < HP_EAGER_CLASSES; i++)
         while (a->free[i] && a->allocated + bytes > KEEP_BYTES) {
             hp_arrival *arrival = a->free[i];
             a->free[i] = arrival->next_free;
-            let_go(a, arrival);
+            a->allocated -= sizeof(*arrival) + arrival->cost;
+            free(arrival);
         }
 }
 
@@ -66,7 +61,7 @@ take_arrival(hp_arrivals *a, uint32_t cost)
     if (arrival) {
         a->free[class] = arrival->next_free;
     } else {
-        let_go_free(a, sizeof(*arrival) + cost);
+        let_go(a, sizeof(*arrival) + cost);
         arrival = hp_alloc(1, sizeof(*arrival) + cost);
         if (!arrival)
             return NULL;
@@ -88,19 +83,7 @@ give_arrival(hp_arrivals *a, hp_arrival *arrival)
     a->offers -= arrival->cost == 0;
     arrival->next_free = a->free[class];
     a->free[class] = arrival;
-    let_go_free(a, 0);
-}
-
-/* Those that were given back; no other must be in use. */
-static void
-free_arrivals(hp_arrivals *a)
-{
-    for (int i = 0; i < HP_EAGER_CLASSES; i++)
-        while (a->free[i]) {
-            hp_arrival *arrival = a->free[i];
-            a->free[i] = arrival->next_free;
-            let_go(a, arrival);
-        }
+    let_go(a, 0);
 }
 
 /* --- a pair of ranks --- */
@@ -119,7 +102,7 @@ hp_pair_free(hp_pair *p)
             give_arrival(&p->arrivals, (hp_arrival *)left);
     if (p->landing.arrival)
         give_arrival(&p->arrivals, p->landing.arrival);
-    free_arrivals(&p->arrivals);
+    let_go(&p->arrivals, KEEP_BYTES); /* all: none is in use */
     hp_pair_init(p, p->self, p->peer, p->epoch, p->slice_bytes);
 }
 

@@ -12,7 +12,6 @@
 #define HP_FRAME_H
 
 #include "base/call.h"
-#include "net/frame.h"
 
 enum {
     HP_FRAME_VERSION = 1,

@@ -8,7 +8,6 @@
 #define HP_HANDSHAKE_H
 
 #include "net/auth.h"
-#include "net/handshake.h"
 
 enum { HP_ROLE_CONTROL = 1, HP_ROLE_DATA = 2, HP_ROLE_ASK = 3 }; /* ASK: no rank, hoop-top asks what the job does */
 enum { HP_WIRE_MIN = 5, HP_WIRE_MAX = 5 };                       /* versions of the protocol that this build speaks */

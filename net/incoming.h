@@ -9,7 +9,6 @@
 
 #include "net/addr.h"
 #include "net/handshake.h"
-#include "net/incoming.h"
 
 enum { HP_PENDING_MAX = 256, HP_PER_ADDRESS = 32, HP_PLACES_LEAST = 8 };
 

@@ -62,7 +62,6 @@ hp_sender_wrote(hp_sender *s, const hp_post *post, size_t n)
     }
     if (s->frame_at < s->frame_n)
         return wrote;
-    wrote.whole = 1;
     wrote.done = is_new && (!s->unacked || is_copied(s, post));
     s->in_frame = 0;
     s->next++;

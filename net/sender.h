@@ -31,8 +31,7 @@ typedef struct hp_sender {
 
 typedef struct hp_wrote {
     uint64_t progress; /* bytes of payload that were never written before */
-    int whole;         /* the frame is complete */
-    int done;          /* and its post is done: its memory is the caller's again */
+    int done;          /* the frame is complete, and its post is done: its memory is the caller's again */
 } hp_wrote;
 
 /* Makes the current frame of the post. 0: there is no room until the peer has taken more. */

@@ -8,7 +8,6 @@
 #define HP_SOCK_H
 
 #include "net/addr.h"
-#include "net/sock.h"
 #include "net/tcp.h"
 
 typedef struct hp_sock_options {

@@ -17,7 +17,7 @@ const char fuzz_name[] = "receiver";
 
 enum { POSTS = 4, STREAM_MAX = 9000, BODY_MAX = 2055, EVENTS_MAX = POSTS + 3 };
 enum { CRUMBS = HP_IOV_ONCE + 40, SEGMENTS_MAX = CRUMBS + 1, READS = 600 };
-enum { SLICE, CONTROL, RAW, PARTING, COMMANDS };
+enum { SLICE, CONTROL, RAW, COMMANDS };
 
 /* How a slice is awaited. */
 enum { AWAIT_CALL = 1, AWAIT_CRC = 2, AWAIT_PIECES = 4, AWAIT_CRUMBS = 8, AWAIT_OTHER_CALL = 16 };
@@ -120,19 +120,6 @@ put_slice(fuzz_script *s, int k)
     stream_n += head_n + n;
 }
 
-static void
-put_control(fuzz_script *s)
-{
-    uint8_t payload[HP_CONTROL_MAX] = {0};
-    int type = fuzz_next(s);
-    size_t n = fuzz_next(s) * 17u % (HP_CONTROL_MAX + 1);
-    type += type == HP_TAKEN; /* put_parting's */
-    if (stream_n + HP_COMMON_BYTES + n + 4 > STREAM_MAX)
-        return;
-    payload[0] = fuzz_next(s);
-    stream_n += hp_frame_put_control(stream + stream_n, (hp_frame_type)type, payload, n);
-}
-
 /* The last frames of a rank: its question, its answer, and last words. */
 static void
 put_parting(fuzz_script *s)
@@ -147,6 +134,20 @@ put_parting(fuzz_script *s)
     if (how & 4)
         stream_n += hp_frame_put_control(stream + stream_n, HP_LEAVE, payload, how & 8 ? sizeof(payload) : 0);
     s->left = 0;
+}
+
+static void
+put_control(fuzz_script *s)
+{
+    uint8_t payload[HP_CONTROL_MAX] = {0};
+    int type = fuzz_next(s);
+    size_t n = fuzz_next(s) * 17u % (HP_CONTROL_MAX + 1);
+    if (type == HP_TAKEN)
+        put_parting(s);
+    if (type == HP_TAKEN || stream_n + HP_COMMON_BYTES + n + 4 > STREAM_MAX)
+        return;
+    payload[0] = fuzz_next(s);
+    stream_n += hp_frame_put_control(stream + stream_n, (hp_frame_type)type, payload, n);
 }
 
 static void
@@ -165,7 +166,6 @@ write_stream(fuzz_script *s)
         switch (fuzz_next(s) % COMMANDS) {
         case SLICE: put_slice(s, k++ % POSTS); break;
         case CONTROL: put_control(s); break;
-        case PARTING: put_parting(s); break;
         default: put_raw(s);
         }
 }

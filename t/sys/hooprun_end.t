@@ -79,7 +79,6 @@ told_twice()
     launch 8 -n 2 "$rank" stubborn
     kill -INT "$started"
     await grep -q once err
-    kill -INT "$started"
     sleep 1 # what comes within half a second is the same one
     kill -INT "$started"
     begin=$(cut -d. -f1 /proc/uptime)
@@ -88,20 +87,6 @@ told_twice()
     took=$(($(cut -d. -f1 /proc/uptime) - begin))
     ok 'kills at once' test $took -le $((2 + room))
     ok 'nothing is left' none_left
-}
-
-# timeout(1) sends the signal to hooprun, and once more to its group; the ranks have time to save what they have.
-by_timeout()
-{
-    cat >save <<'SH'
-trap 'sleep 1; echo saved; exit 0' TERM
-while :; do sleep 0.1; done
-SH
-    for signal in TERM HUP INT; do
-        timeout -s $signal 3 "$hooprun" -n 2 sh save >out 2>err </dev/null
-        is 2 "$(grep -c saved out)" "timeout -s $signal: the ranks save" || diag "$(cat err)"
-        nok '... and are told once' grep -q again err
-    done
 }
 
 launcher_killed()
@@ -197,7 +182,7 @@ forwarded()
     done
 }
 
-for name in told stubborn told_twice by_timeout launcher_killed group_killed agent_killed stopped one_fails orphans unread forwarded; do
+for name in told stubborn told_twice launcher_killed group_killed agent_killed stopped one_fails orphans unread forwarded; do
     scene "$name" "$name"
 done
 scenes_end

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int
@@ -62,6 +63,13 @@ hp_processors_id(void)
 {
     cpu_set_t set;
     return mask(&set) ? hp_crc32c(&set, sizeof(set)) : 0;
+}
+
+uint32_t
+hp_pid_space(void)
+{
+    struct stat space;
+    return stat("/proc/self/ns/pid", &space) == 0 ? (uint32_t)space.st_ino : 0;
 }
 
 void

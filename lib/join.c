@@ -402,6 +402,7 @@ join_ring(hoop_comm *comm, hp_client_options *options, hoop_error *error)
     options->keys = comm->keys;
     options->sock = comm->sock;
     options->pid = (uint32_t)getpid();
+    options->pid_space = hp_pid_space();
     options->processors = hp_processors_id();
     options->host_id = hp_environment_host(&comm->config, options->host);
     options->op_timeout = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;

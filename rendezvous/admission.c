@@ -104,7 +104,8 @@ check_holders(hp_roster *rosters, const hp_join *join, hoop_error *error)
 {
     for (const hp_roster *r = rosters; r && !join->parent && join->member.rank >= 0; r = r->next) {
         const hp_member *holder = r->world ? hp_roster_holder(r, join->member.rank) : NULL;
-        if (!holder || (holder->pid == join->member.pid && holder->host_id == join->member.host_id))
+        if (!holder || (holder->pid == join->member.pid && holder->pid_space == join->member.pid_space &&
+                        holder->host_id == join->member.host_id))
             continue;
         hp_err_set(
             error, HOOP_ERR_RENDEZVOUS,

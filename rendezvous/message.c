@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { PART_HEAD = 28, MEMBER_MAX = 4 + 4 + 8 + 4 + (1 + HP_OTHERS) * HP_ADDR_BYTES + 2 + HP_HOST_TEXT };
+enum { PART_HEAD = 28, MEMBER_MAX = 4 + 4 + 8 + 4 + 4 + (1 + HP_OTHERS) * HP_ADDR_BYTES + 2 + HP_HOST_TEXT };
 
 typedef struct cursor {
     const uint8_t *at;
@@ -167,6 +167,7 @@ hp_join_put(uint8_t *out, const hp_join *join)
     p = put32(p, join->member.pid);
     p = put64(p, join->member.host_id);
     p = put32(p, join->member.processors);
+    p = put32(p, join->member.pid_space);
     p = put64(p, join->op_timeout);
     p = put64(p, join->warn_after);
     p = put64(p, join->peer_timeout);
@@ -230,6 +231,7 @@ hp_join_get(hp_join *join, const uint8_t *in, size_t n)
     join->member.pid = take32(&c);
     join->member.host_id = take64(&c);
     join->member.processors = take32(&c);
+    join->member.pid_space = take32(&c);
     join->op_timeout = take64(&c);
     join->warn_after = take64(&c);
     join->peer_timeout = take64(&c);
@@ -259,6 +261,7 @@ put_member(uint8_t *p, const hp_member *member, int at_position)
     p = put32(p, member->pid);
     p = put64(p, member->host_id);
     p = put32(p, member->processors);
+    p = put32(p, member->pid_space);
     p = put_addr(p, &member->addr);
     p = put_others(p, member->other);
     return put_host(p, member->host);
@@ -316,6 +319,7 @@ hp_part_members(const hp_part *part, hp_member *members, int *order)
         member->pid = take32(&c);
         member->host_id = take64(&c);
         member->processors = take32(&c);
+        member->pid_space = take32(&c);
         take_addr(&c, &member->addr);
         take_others(&c, member->other);
         take_host(&c, member->host);

@@ -3,12 +3,13 @@
  * message: the payloads of control frames, encoded and decoded once for both sides; pure. Every get checks lengths and
  * ranges before it believes anything, and returns 0 for what it does not. hoop_protocol(7) is the reference.
  *
- *   JOIN, SHRINK, GROW rank 4 | size 4 | patience 4 | pid 4 | host id 8 | processors 4 | op time-out 8 | warn after 8 |
- *             peer time-out 8 | address 19 | others | proxied 1 | ring 8 | epoch 4 | digest 8 | started 8 | completed 8 |
+ *   JOIN, SHRINK, GROW rank 4 | size 4 | patience 4 | pid 4 | host id 8 | processors 4 | pid space 4 | op time-out 8 |
+ *             warn after 8 | peer time-out 8 | address 19 | others | proxied 1 | ring 8 | epoch 4 | digest 8 | started 8 | completed 8 |
  *             parent 8 | split 4 | parent rank 4 | parent size 4 | colour 4 | key 4 | host 1 + n | agree 2 + n
  *   ROSTER    comm 8 | epoch 4 | rank 4 | size 4 | first 4 | count 4 |
  *             least 8 | most 8 (these two only if epoch is not 0) | count members:
- *             rank at this position of the ring 4 | pid 4 | host id 8 | processors 4 | address 19 | others | host 1 + n
+ *             rank at this position of the ring 4 | pid 4 | host id 8 | processors 4 | pid space 4 | address 19 |
+ *             others | host 1 + n
  *   IN_OP, PROGRESS   sequence 8 | step 8 | bytes 8 | since 8 | limit 8 | overdue 8 | waits for 4 | sending 4 | call 16
  *   OUT, LEAVE        completed 8
  *   WAITING           sequence 8 | since 8 | peer 4 | for what 4 | call 16
@@ -58,6 +59,7 @@ typedef struct hp_member {
     uint64_t host_id;        /* equal on the same machine */
     uint32_t processors;     /* on one machine, equal if they may run on the same processors */
     uint32_t pid;
+    uint32_t pid_space;       /* where that number counts: containers of one host may have equal pids; 0: unknown */
     hp_addr addr;             /* its data listener */
     hp_addr other[HP_OTHERS]; /* where it can be reached, too; length 0: no more */
     int proxied;              /* that is a proxy's, whose answer says nothing of the process; in JOIN alone */
@@ -77,7 +79,7 @@ hp_member_process(const hp_member *who)
     return hp_say_rank(who->rank, who->host, who->pid);
 }
 
-/* By host and process. Containers of one host may have equal numbers of processes, but not of ports. */
+/* By host and process. A process may have a listener for each interface. */
 static inline int
 hp_member_order(const hp_member *a, const hp_member *b)
 {
@@ -85,6 +87,8 @@ hp_member_order(const hp_member *a, const hp_member *b)
         return a->host_id < b->host_id ? -1 : 1;
     if (a->pid != b->pid)
         return a->pid < b->pid ? -1 : 1;
+    if (a->pid_space != b->pid_space)
+        return a->pid_space < b->pid_space ? -1 : 1;
     return (int)hp_addr_port(&a->addr) - (int)hp_addr_port(&b->addr);
 }
 

@@ -14,14 +14,18 @@
 static hp_join
 common(const hp_client_options *o)
 {
-    hp_join join = {
-        .member = {.rank = -1, .host_id = o->host_id, .processors = o->processors, .pid = o->pid, .addr = o->listen},
-        .op_timeout = o->op_timeout,
-        .warn_after = o->warn_after,
-        .peer_timeout = o->sock.peer_timeout,
-        .started = o->started,
-        .completed = o->completed,
-        .parent_rank = -1};
+    hp_join join = {.member = {.rank = -1,
+                               .host_id = o->host_id,
+                               .processors = o->processors,
+                               .pid = o->pid,
+                               .pid_space = o->pid_space,
+                               .addr = o->listen},
+                    .op_timeout = o->op_timeout,
+                    .warn_after = o->warn_after,
+                    .peer_timeout = o->sock.peer_timeout,
+                    .started = o->started,
+                    .completed = o->completed,
+                    .parent_rank = -1};
     join.member.proxied = o->proxied;
     memcpy(join.member.other, o->other, sizeof(join.member.other));
     memcpy(join.member.host, o->host, sizeof(join.member.host));

@@ -26,7 +26,7 @@ typedef struct hp_client_options {
     int size;
     char host[HP_HOST_TEXT];
     uint64_t host_id;
-    uint32_t processors, pid;
+    uint32_t processors, pid, pid_space;
     hp_addr own;              /* where this rank's data listener is, */
     hp_addr listen;           /* and how the other ranks reach it */
     hp_addr other[HP_OTHERS]; /* and where else, if that does not work */

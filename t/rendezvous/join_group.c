@@ -278,8 +278,8 @@ test_duplicate(void)
     is_int(HP_DUPLICATE, sim_enter(&s, 9, &second), "the acceptor refuses a rank that has joined");
     for (int i = 0; i < 4; i++) {
         hp_join join = sim_join_of(i, 4, 1);
-        if (i == 3)
-            sim_enter(&s, 9, &join); /* inside before the true rank 3 has joined */
+        if (i == 1 || i == 3)
+            sim_enter(&s, i == 1 ? 8 : 9, &join); /* inside before the true rank has joined */
         if (i != 2)
             sim_join(&s, i, &join);
     }
@@ -294,6 +294,10 @@ test_duplicate(void)
         "own (HOOP_JOB)",
         s.conns[9].cause.text, "the sentence");
     is_int(0, sim_told(&s, 4, -1, HOOP_ERR_RENDEZVOUS, 3), "the first comer is unharmed");
+    second = sim_join_of(1, 4, 1);
+    second.member.pid_space = 77;
+    sim_say(&s, 8, HP_JOIN, bytes, hp_join_put(bytes, &second));
+    is_int(HOOP_ERR_RENDEZVOUS, s.conns[8].cause.code, "a process of another container with the same pid is refused");
     first = sim_join_of(1, 4, 1);
     sim_join(&s, 10, &first);
     is_int(0, s.conns[10].causes, "the same process may open a second communicator");

@@ -30,7 +30,8 @@ example(void)
                                .host = "node2",
                                .host_id = UINT64_C(0xfedcba9876543210),
                                .processors = 0x89abcdef,
-                               .pid = 811},
+                               .pid = 811,
+                               .pid_space = 0x11223344},
                     .size = 8,
                     .patience = 4999,
                     .op_timeout = UINT64_C(600000000000),
@@ -58,6 +59,7 @@ test_join(void)
     ok(out.warn_after == in.warn_after && out.peer_timeout == in.peer_timeout, "warn after, peer time-out");
     is_uint(UINT64_C(0xfedcba9876543210), out.member.host_id, "host id");
     is_uint(0x89abcdef, out.member.processors, "processors");
+    is_uint(0x11223344, out.member.pid_space, "pid space");
     is_uint(811, out.member.pid, "pid");
     is_string("node2", out.member.host, "host");
     char text[HP_ADDR_TEXT];
@@ -127,8 +129,11 @@ make_ring(int size)
     ring.members = calloc((size_t)size + 1, sizeof(hp_member));
     ring.order = calloc((size_t)size + 1, sizeof(int));
     for (int i = 0; i < size; i++) {
-        ring.members[i] =
-            (hp_member){.rank = i, .host_id = (uint64_t)i * 7, .processors = (uint32_t)i * 5, .pid = (uint32_t)i + 1};
+        ring.members[i] = (hp_member){.rank = i,
+                                      .host_id = (uint64_t)i * 7,
+                                      .processors = (uint32_t)i * 5,
+                                      .pid_space = (uint32_t)i * 3,
+                                      .pid = (uint32_t)i + 1};
         snprintf(ring.members[i].host, HP_HOST_TEXT, "host-%d", i);
         ring.members[i].addr = address(i % 2 ? "[fe80::1]:77" : "10.0.0.9:66");
         for (int k = 0; k < i % (HP_OTHERS + 1); k++)
@@ -172,6 +177,7 @@ test_roster(int size)
         good &= case_ok(seen.members[i].rank == i && strcmp(seen.members[i].host, ring.members[i].host) == 0 &&
                             seen.members[i].host_id == ring.members[i].host_id &&
                             seen.members[i].processors == ring.members[i].processors &&
+                            seen.members[i].pid_space == ring.members[i].pid_space &&
                             seen.members[i].pid == ring.members[i].pid &&
                             hp_addr_port(&seen.members[i].addr) == hp_addr_port(&ring.members[i].addr) &&
                             memcmp(seen.members[i].other, ring.members[i].other, sizeof(ring.members[i].other)) == 0,

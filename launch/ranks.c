@@ -38,8 +38,9 @@ typedef struct stream {
 
 typedef struct local_rank {
     int number;
-    int index; /* in the spec; -1: it ran on another host first */
-    pid_t pid; /* 0: not started or reaped */
+    int index;   /* in the spec; -1: it ran on another host first */
+    pid_t pid;   /* 0: not started or reaped */
+    pid_t group; /* of its last process; what that has left behind may still be in it. 0: none */
     uint64_t started;
     int stopped;   /* as the launcher knows it */
     uint64_t told; /* when it was told that last; 0: never */
@@ -205,12 +206,24 @@ hp_ranks_stdin_end(hp_ranks *ranks)
 
 /* --- stopping --- */
 
+/* Processes whose parent has ended are our children. A group without any of these may be another program's by now. */
 void
 hp_ranks_signal(hp_ranks *ranks, int signal)
 {
-    for (int i = 0; i < ranks->count; i++)
-        if (ranks->rank[i].pid > 0)
-            kill(-ranks->rank[i].pid, signal);
+    for (int i = 0; i < ranks->count; i++) {
+        pid_t group = ranks->rank[i].group;
+        siginfo_t any;
+        if (group > 0 && waitid(P_PGID, (id_t)group, &any, WEXITED | WNOHANG | WNOWAIT) == 0)
+            kill(-group, signal);
+    }
+}
+
+/* To all that the ranks have started; without /proc, which alone shows that, to what is in their groups. */
+static void
+signal_all(hp_ranks *ranks, int signal)
+{
+    if (hp_proctree_signal(getpid(), signal) == 0)
+        hp_ranks_signal(ranks, signal);
 }
 
 void
@@ -255,8 +268,7 @@ timer_fired(void *arg)
     if (ranks->ended)
         return;
     if (ranks->stopping && now >= ranks->kill_at) {
-        hp_ranks_signal(ranks, SIGKILL);
-        hp_proctree_signal(getpid(), SIGKILL);
+        signal_all(ranks, SIGKILL);
         hp_timer_set(ranks->timer, 100 * HP_MS);
     } else if (ranks->stopping) {
         hp_timer_set(ranks->timer, ranks->kill_at - now);
@@ -272,10 +284,8 @@ hp_ranks_stop(hp_ranks *ranks, uint64_t grace_ns)
     if (ranks->ended)
         return;
     if (!ranks->stopping) {
-        hp_ranks_signal(ranks, SIGTERM);
+        (ranks->living == 0 ? signal_all : hp_ranks_signal)(ranks, SIGTERM);
         hp_ranks_signal(ranks, SIGCONT);
-        if (ranks->living == 0)
-            hp_proctree_signal(getpid(), SIGTERM);
         ranks->kill_at = kill_at;
     }
     ranks->stopping = 1;
@@ -396,6 +406,7 @@ start_rank(hp_ranks *ranks, local_rank *r, int number, int index, int again, hp_
     if (spawn.fd[3] >= 0)
         close(spawn.fd[3]);
     hp_rank_env_free(env);
+    r->group = r->pid > 0 ? r->pid : 0;
     if (r->pid < 0) {
         r->pid = 0;
         hp_spawn_pipes_close(&p);
@@ -414,7 +425,7 @@ static void
 undo(hp_ranks *ranks)
 {
     do
-        hp_proctree_signal(getpid(), SIGKILL);
+        signal_all(ranks, SIGKILL);
     while (waitpid(-1, NULL, 0) >= 0 || errno == EINTR);
     ranks->ended = 1;
     hp_ranks_free(ranks);

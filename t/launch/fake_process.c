@@ -28,6 +28,7 @@ pid_t __wrap_hp_spawn_start(const hp_spawn *spawn, hp_spawn_step *step);
 int __real_kill(pid_t pid, int signal);
 int __wrap_kill(pid_t pid, int signal);
 pid_t __wrap_waitpid(pid_t pid, int *status, int options);
+int __wrap_waitid(idtype_t type, id_t group, siginfo_t *child, int options);
 pid_t __wrap_hp_exit_reap(hp_exit_watch *watch, int *status, hp_exit_cause *cause);
 int __wrap_hp_proctree_signal(pid_t ancestor, int signal);
 void __wrap_hp_proctree_end(pid_t root);
@@ -164,6 +165,20 @@ __wrap_kill(pid_t pid, int signal)
         return 0;
     }
     errno = ESRCH;
+    return -1;
+}
+
+/* Whether a group has children of ours: its one process, which may be a zombie. */
+int
+__wrap_waitid(idtype_t type, id_t group, siginfo_t *child, int options)
+{
+    int i = (int)group - FAKE_PID;
+    if (type != P_PGID || options != (WEXITED | WNOHANG | WNOWAIT))
+        bail("waitid(%d, %u, ..., %d)", (int)type, (unsigned)group, options);
+    *child = (siginfo_t){0};
+    if (i >= 0 && i < fake_processes && (process[i].running || process[i].ended))
+        return 0;
+    errno = ECHILD;
     return -1;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fake_process: processes that are only records: hp_spawn_start, waitpid and kill of the code under test end here (link
+ * fake_process: processes that are only records: hp_spawn_start, waitpid, waitid and kill of the code under test end here (link
  * with FAKES). Process ids are larger than any real one, and no signal leaves the test.
  */
 #ifndef T_LAUNCH_FAKE_PROCESS_H

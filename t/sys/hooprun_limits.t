@@ -67,8 +67,13 @@ limited 'hoop-bench: cannot write all of json: File too large hoop-bench: cannot
 if [ "${HOOP_TEST_SANITIZE:-no}" = no ] && [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
     run unshare -m sh -c 'mount -t tmpfs none /proc && exec "$0" -n 2 sh -c "echo \$HOOP_RANK"' "$hooprun"
     is '0 0 1' "$? $(sort out | paste -sd ' ')" 'no /proc' || diag "$(cat err)"
+    rm -f left?
+    run unshare -m sh -c 'mount -t tmpfs none /proc && exec "$0" -n 2 sh -c "exec sleep 1000 & echo \$! >left\$HOOP_RANK"' \
+        "$hooprun"
+    is '0 0' "$? $(sort out | wc -l)" '... where the ranks leave something behind' || diag "$(cat err)"
+    is '' "$(for file in left0 left1; do kill -0 "$(cat $file)" 2>/dev/null && echo "$file"; done)" '... which is ended'
 else
-    skip 1 'only root can take /proc away, and a sanitizer needs it'
+    skip 3 'only root can take /proc away, and a sanitizer needs it'
 fi
 
 run sh -c '"$0" -n 2 echo lost >&-' "$hooprun"

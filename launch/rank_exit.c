@@ -2,6 +2,7 @@
 /* rank_exit: see rank_exit.h. Only hp_failure_report writes anything. */
 #include "launch/rank_exit.h"
 
+#include "base/clock.h"
 #include "base/say.h"
 #include "launch/xalloc.h"
 
@@ -19,6 +20,8 @@ enum {
     SHOWN_RECENTLY = 10, /* if more than so many outputs came after them */
     STATUS_NOT_LOADED = 127
 };
+
+#define LOOK_EVERY (5 * HP_SEC)
 
 /* --- in words --- */
 
@@ -108,25 +111,53 @@ hp_exit_oom_kills(const char *groups, const char *root)
     return n;
 }
 
-void
-hp_exit_watch_open(hp_exit_watch *watch)
+static hp_oom_kills
+count_kills(void)
 {
-    watch->group = hp_exit_oom_kills("/proc/self/cgroup", "/sys/fs/cgroup");
-    watch->host = oom_kill_of("/proc", "", "", "vmstat");
+    return (hp_oom_kills){hp_exit_oom_kills("/proc/self/cgroup", "/sys/fs/cgroup"),
+                          oom_kill_of("/proc", "", "", "vmstat")};
+}
+
+void
+hp_exit_watch_open(hp_exit_watch *watch, uint64_t now)
+{
+    watch->old = watch->next = count_kills();
+    watch->looked = now;
+}
+
+void
+hp_exit_watch_look(hp_exit_watch *watch, uint64_t now)
+{
+    if (now - watch->looked < LOOK_EVERY)
+        return;
+    watch->old = watch->next;
+    watch->next = count_kills();
+    watch->looked = now;
+}
+
+/* Whether one more was killed than is explained. It explains one end. */
+static int
+explains(uint64_t now, uint64_t *old, uint64_t *next)
+{
+    if (now == *old)
+        return 0;
+    *next += *next == *old;
+    ++*old;
+    return 1;
 }
 
 /* limit: of its processor time, in seconds. */
 static hp_exit_cause
 find_why(hp_exit_watch *watch, int status, rlim_t limit, const struct rusage *used)
 {
-    hp_exit_watch now;
     int number = hp_exit_status(status) - 128;
-    if (number != SIGKILL)
+    if (status == 0 || number == SIGXCPU)
         return number == SIGXCPU ? HP_EXIT_CPU_TIME : HP_EXIT_UNKNOWN;
-    hp_exit_watch_open(&now);
-    int is_ours = now.group != watch->group, is_elsewhere = now.host != watch->host;
-    watch->group += (uint64_t)is_ours;
-    watch->host += (uint64_t)is_elsewhere;
+    hp_oom_kills now = count_kills();
+    if (number != SIGKILL) /* it may have lost a process of its own: that explains another's end, too */
+        return now.group != watch->old.group ? HP_EXIT_PERHAPS_MEMORY : HP_EXIT_UNKNOWN;
+    int is_ours = explains(now.group, &watch->old.group, &watch->next.group);
+    int is_elsewhere = explains(now.host, &watch->old.host, &watch->next.host);
     if (is_ours)
         return HP_EXIT_MEMORY;
     /* the kernel counts ticks for the limit, which may be too many, and more exactly for what it reports */

@@ -44,11 +44,20 @@ char *hp_rank_exit_sentence(const hp_rank_exit *ended, int others, int go_on);
 /* Whether the first of two exits that came together caused the other: a signal rather than an exit status. */
 int hp_rank_exit_precedes(int wait_status, int other);
 
+/* How many processes were killed for memory: of this control group, and of all. */
+typedef struct hp_oom_kills {
+    uint64_t group, host;
+} hp_oom_kills;
+
+/* What was killed long ago explains no end now; but a process may take seconds to give much memory back, and ends then. */
 typedef struct hp_exit_watch {
-    uint64_t group, host; /* processes killed for memory that are explained: of this control group, and of all */
+    hp_oom_kills old; /* 5 to 10 s ago, and those that are explained */
+    hp_oom_kills next;
+    uint64_t looked; /* when `next` was counted */
 } hp_exit_watch;
 
-void hp_exit_watch_open(hp_exit_watch *watch);
+void hp_exit_watch_open(hp_exit_watch *watch, uint64_t now);
+void hp_exit_watch_look(hp_exit_watch *watch, uint64_t now); /* to be called each second or so */
 
 /*
  * The next child that has ended; 0: none has; -1: there is none, or errno. A shell's status for a child of its own tells of

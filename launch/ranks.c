@@ -149,6 +149,7 @@ void
 hp_ranks_look(hp_ranks *ranks)
 {
     uint64_t now = hp_loop_now(ranks->loop);
+    hp_exit_watch_look(&ranks->exits, now);
     for (int i = 0; i < ranks->count; i++) {
         local_rank *r = &ranks->rank[i];
         hp_flight_process process;
@@ -482,7 +483,7 @@ hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir
         return NULL;
     }
     hp_rank_env_find_program(spec);
-    hp_exit_watch_open(&ranks->exits);
+    hp_exit_watch_open(&ranks->exits, hp_loop_now(ranks->loop));
     if (spec->options.bind)
         hp_affinity_read(&ranks->cpus);
     for (; ranks->count < spec->ranks; ranks->count++)

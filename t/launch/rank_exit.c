@@ -2,6 +2,7 @@
 /* rank_exit: the counts of control groups of both versions, and what a killed child dies of. */
 #include "launch/rank_exit.h"
 
+#include "base/clock.h"
 #include "t/tap/tap.h"
 
 #include <signal.h>
@@ -114,20 +115,28 @@ static void
 check_causes(void)
 {
     hp_exit_watch watch;
-    hp_exit_watch_open(&watch);
+    hp_exit_watch_open(&watch, 0);
     is_int(HP_EXIT_UNKNOWN, cause_of(&watch, leave), "a child that exits");
     is_int(HP_EXIT_UNKNOWN, cause_of(&watch, be_killed), "one that somebody kills");
-    watch.group--;
-    watch.host--;
+    watch.old.group--;
+    watch.old.host--;
     is_int(HP_EXIT_MEMORY, cause_of(&watch, be_killed), "one that the kernel kills for memory");
     is_int(HP_EXIT_UNKNOWN, cause_of(&watch, be_killed), "which explains no second one");
-    watch.group--;
-    watch.host--;
+    watch.old.group--;
+    watch.old.host--;
     is_int(HP_EXIT_MEMORY, cause_of(&watch, report_killed), "a shell whose child the kernel kills for memory");
-    watch.host--;
+    watch.old.host--;
     is_int(HP_EXIT_UNKNOWN, cause_of(&watch, leave), "a child that exits is not killed");
     is_int(HP_EXIT_PERHAPS_MEMORY, cause_of(&watch, be_killed), "the kernel kills in another control group");
     is_int(HP_EXIT_UNKNOWN, cause_of(&watch, be_killed), "... once");
+    watch.old.group--;
+    is_int(HP_EXIT_PERHAPS_MEMORY, cause_of(&watch, leave), "one that fails after the kernel has killed in its group");
+    is_int(HP_EXIT_MEMORY, cause_of(&watch, be_killed), "... and the process that was killed");
+    watch.old.group = watch.next.group - 1;
+    hp_exit_watch_look(&watch, 4 * HP_SEC);
+    ok(watch.old.group != watch.next.group, "what was killed a moment ago counts");
+    hp_exit_watch_look(&watch, 5 * HP_SEC);
+    is_int(HP_EXIT_UNKNOWN, cause_of(&watch, be_killed), "what was killed long ago explains nothing");
     is_int(HP_EXIT_CPU_TIME, cause_of(&watch, use_up), "one that has used the processor time that it set itself");
     is_int(HP_EXIT_UNKNOWN, cause_of(&watch, be_killed_early), "another one under such a limit");
     is_int(HP_EXIT_CPU_TIME, cause_of(&watch, exceed), "the signal that says so");

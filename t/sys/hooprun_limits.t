@@ -46,8 +46,11 @@ END
     run "$hooprun" -n 2 sh -c 'test $HOOP_RANK = 0 || echo $$ >"$0/cgroup.procs" && exec python3 eat.py' "$group"
     like 'rank 1 .* \(SIGKILL\), perhaps for lack of memory \(dmesg tells what the kernel has killed\), after' \
         "$(cat err)" '... or perhaps, in a group of its own'
+    run sh -c 'echo $$ >"$1/cgroup.procs" && exec "$0" -n 2 sh -c "python3 eat.py || exit 1"' "$hooprun" "$group"
+    like 'rank 1 .* exited with status 1, perhaps for lack of memory \(dmesg tells what the kernel has killed\), after' \
+        "$(cat err)" '... or a program that has lost a process so, with a status of its own'
 else
-    skip 4 'no control group with a limit of memory can be made here, or there is no python3, or a sanitizer eats its memory'
+    skip 5 'no control group with a limit of memory can be made here, or there is no python3, or a sanitizer eats its memory'
 fi
 
 # What a program may not write into a file, it says through a pipe.

@@ -15,7 +15,9 @@
 #include "launch/spawn.h"
 #include "launch/xalloc.h"
 
+#include <arpa/inet.h>
 #include <limits.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,6 +202,29 @@ count_local(hp_mapping *mapping)
     free(all);
 }
 
+/* A link-local address is one host only behind one interface of this machine (RFC 4007). */
+static hoop_result
+check_scope(const char *name, hoop_error *error)
+{
+    const char *host = hp_local_bare_name(name);
+    char address[INET6_ADDRSTRLEN];
+    struct in6_addr bytes;
+    size_t n = strcspn(host, "%");
+    const char *interface = host + n + (host[n] == '%');
+    snprintf(address, sizeof(address), "%.*s", (int)n, host);
+    if (inet_pton(AF_INET6, address, &bytes) != 1 || !IN6_IS_ADDR_LINKLOCAL(&bytes) || if_nametoindex(interface) ||
+        (interface[0] != '\0' && interface[strspn(interface, "0123456789")] == '\0'))
+        return HOOP_SUCCESS;
+    if (interface[0] == '\0')
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "host %s: a link-local address needs the interface of this machine behind which it is; write "
+                          "%s%%eth0 if that is eth0, or another address of the host",
+                          name, name);
+    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                      "host %s: this machine has no interface %s; \"ip link\" lists those that it has", name,
+                      interface);
+}
+
 /* Whether that many ranks are within --elastic. */
 static hoop_result
 check_elastic(const hp_options *options, int ranks, hoop_error *error)
@@ -234,6 +259,8 @@ hp_mapping_make(hp_mapping *mapping, const hp_options *options, hoop_error *erro
     }
     mapping->host = hp_xcalloc((size_t)mapping->list->count, sizeof(*mapping->host));
     for (int i = 0; i < mapping->list->count; i++) {
+        if (check_scope(mapping->list->entry[i].name, error) != HOOP_SUCCESS)
+            return HOOP_ERR_INVALID_ARGUMENT;
         mapping->host[i].here = hp_local_is_host(mapping->list->entry[i].name);
         request.local &= mapping->host[i].here;
     }

@@ -35,6 +35,10 @@ printf '#!/bin/sh\nshift\nexec "$@"\n' >'my rsh'
 chmod +x 'my rsh'
 run --rsh "'$tmp/my rsh'" -H n1 echo hello
 is hello "$out" 'quotes in --rsh are those of a shell'
+refused 'host fe80::2: a link-local address needs the interface of this machine behind which it is; write fe80::2%eth0 if' \
+    'a link-local address alone' -n 2 -H 'localhost:1,[fe80::2]:1' true
+refused 'host root@fe80::2%nosuch0: this machine has no interface nosuch0; "ip link" lists' \
+    '... with an interface of another machine' -n 2 -H 'localhost:1,root@fe80::2%nosuch0' true
 
 printf '[workers]\nn1\n' >inventory
 refused 'inventory:1: word "workers" is not a range; .*; a hostfile has no \[groups\]' "another tool's hosts" -f inventory true

@@ -9,6 +9,9 @@
 
 #define STOPPED HP_SEC
 
+/* Zero would disarm a timer, and a library that makes the time run faster divides what it is given. */
+#define LEAST_WAIT UINT64_C(1000)
+
 uint64_t
 hp_now(void)
 {
@@ -43,7 +46,7 @@ hp_timerfd_set(int fd, uint64_t when)
 {
     struct itimerspec spec = {0};
     if (when != HP_NEVER) {
-        uint64_t now = hp_now(), wait = when > now ? when - now : 1; /* zero would disarm it */
+        uint64_t now = hp_now(), wait = when > now + LEAST_WAIT ? when - now : LEAST_WAIT;
         spec.it_value = (struct timespec){.tv_sec = (time_t)(wait / HP_SEC), .tv_nsec = (long)(wait % HP_SEC)};
     }
     return timerfd_settime(fd, 0, &spec, NULL) == 0; /* a library that fakes the time would move an absolute one */

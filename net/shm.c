@@ -125,7 +125,11 @@ set_size(int fd, off_t size)
         mode = '2';
     if (counted >= 0)
         close(counted);
-    return (size <= TAKEN_AT_ONCE || mode == '2' ? fallocate(fd, 0, 0, size) : ftruncate(fd, size)) == 0;
+    int whole = size <= TAKEN_AT_ONCE || mode == '2', failed;
+    do
+        failed = whole ? fallocate(fd, 0, 0, size) : ftruncate(fd, size);
+    while (failed && errno == EINTR);
+    return !failed;
 }
 
 hp_shm *

@@ -211,11 +211,12 @@ static hoop_result
 nothing_fits(const struct search *s, const struct ifaddrs *all, const char *wanted, hoop_error *error)
 {
     hp_addr addr;
-    char host[HP_ADDR_TEXT], list[140] = ""; /* a sentence has room for it */
-    for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next)
-        if (usable(entry, &addr))
-            append(list, sizeof(list), ", ", "%s (%s)%s", entry->ifa_name, hp_addr_host(&addr, host),
-                   kind_of(entry, &addr) == DOWN ? " down" : "");
+    char host[HP_ADDR_TEXT], list[140] = "";              /* a sentence has room for it */
+    for (enum kind kind = ORDINARY; kind <= DOWN; kind++) /* the best first: only the first may have room */
+        for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next)
+            if (usable(entry, &addr) && kind_of(entry, &addr) == kind)
+                append(list, sizeof(list), ", ", "%s (%s)%s", entry->ifa_name, hp_addr_host(&addr, host),
+                       kind == DOWN ? " down" : "");
     if (s->wish.given)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s%.50s leaves no interface; this machine has %s",
                           s->wish.option, wanted, list[0] ? list : "none");

@@ -5,18 +5,21 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RANGES_SHOWN = 6 };
+enum { RANGES_SHOWN = 6, HOST_SHOWN = 40 };
 
 hp_noun
 hp_say_rank(int rank, const char *host, unsigned pid)
 {
     hp_noun noun;
+    size_t size = strlen(host);
+    int n = size > HOST_SHOWN ? HOST_SHOWN - 3 : (int)size;
+    const char *more = size > HOST_SHOWN ? "..." : "";
     if (rank < 0)
-        snprintf(noun.text, HP_NOUN, "a rank on %.40s (pid %u)", host, pid);
+        snprintf(noun.text, HP_NOUN, "a rank on %.*s%s (pid %u)", n, host, more, pid);
     else if (pid)
-        snprintf(noun.text, HP_NOUN, "rank %d (%.40s, pid %u)", rank, host, pid);
+        snprintf(noun.text, HP_NOUN, "rank %d (%.*s%s, pid %u)", rank, n, host, more, pid);
     else
-        snprintf(noun.text, HP_NOUN, "rank %d (%.40s)", rank, host);
+        snprintf(noun.text, HP_NOUN, "rank %d (%.*s%s)", rank, n, host, more);
     return noun;
 }
 

@@ -27,20 +27,29 @@ static const char *const own[] = {
     "HOOP_JOB",  "HOOP_SECRET_FD", "HOOP_SECRET_FILE", "HOOP_SECURITY",   "HOOP_JOIN",
     "RANK",      "WORLD_SIZE",     "LOCAL_RANK",       "LOCAL_WORLD_SIZE"};
 
-enum { OWN = sizeof(own) / sizeof(own[0]) };
+/* These tell where a host is, and are another host's lie: ranks have them from the environment of their own host. */
+static const char *const of_host[] = {"HOOP_HOSTID", "HOOP_ADVERTISE"};
+
+enum { OWN = sizeof(own) / sizeof(own[0]), OF_HOST = sizeof(of_host) / sizeof(of_host[0]) };
+
+/* Whether "NAME=value", or "NAME", has one of these names. */
+static int
+is_among(const char *const *names, size_t count, const char *variable)
+{
+    size_t n = strcspn(variable, "=");
+    for (size_t i = 0; i < count; i++)
+        if (strlen(names[i]) == n && strncmp(variable, names[i], n) == 0)
+            return 1;
+    return 0;
+}
 
 void
 hp_rank_env_settings(hp_strings *words)
 {
-    for (char **variable = environ; *variable; variable++) {
-        int is_own = 0;
-        for (size_t i = 0; i < OWN; i++) {
-            size_t n = strlen(own[i]);
-            is_own |= strncmp(*variable, own[i], n) == 0 && (*variable)[n] == '=';
-        }
-        if (strncmp(*variable, "HOOP_", 5) == 0 && strchr(*variable, '=') && !is_own)
+    for (char **variable = environ; *variable; variable++)
+        if (strncmp(*variable, "HOOP_", 5) == 0 && strchr(*variable, '=') && !is_among(own, OWN, *variable) &&
+            !is_among(of_host, OF_HOST, *variable))
             hp_strings_add(words, hp_xstrdup(*variable));
-    }
     hp_strings_add(
         words, hp_xasprintf("HOOPRUN_TTY=%s%s", isatty(STDOUT_FILENO) ? "1" : "", isatty(STDERR_FILENO) ? "2" : ""));
 }
@@ -56,6 +65,9 @@ hp_rank_env_option(hp_strings *words, const char *variable, hoop_error *error)
     if (n == 0)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "-x %.60s: that is not the name of a variable; write -x NAME or -x NAME=value", variable);
+    if (is_among(own, OWN, variable))
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "-x %.*s: hooprun sets that variable itself, for each rank; leave it out", (int)n, variable);
     if (variable[n] == '=') {
         hp_strings_add(words, hp_xstrdup(variable));
         return HOOP_SUCCESS;

@@ -41,11 +41,15 @@ check_settings(void)
     setenv("HOOP_SECRET_FD", "3", 1);
     setenv("HOOP_SECURITY", "none", 1);
     setenv("HOOPLA", "x", 1);
+    setenv("HOOP_HOSTID", "1", 1);
+    setenv("HOOP_ADVERTISE", "192.0.2.1", 1);
     hp_rank_env_settings(&words);
     is_int(1, has(&words, "HOOP_WINDOW=8"), "settings are handed on");
     ok(!has(&words, "HOOP_RANK=5") && !has(&words, "HOOP_SECRET_FD=3") && !has(&words, "HOOP_SECURITY=none"),
        "what belongs to one job or one rank is not");
     is_int(0, has(&words, "HOOPLA=x"), "nor is what is no setting");
+    ok(!has(&words, "HOOP_HOSTID=1") && !has(&words, "HOOP_ADVERTISE=192.0.2.1"),
+       "nor what is true for one host alone");
     ok(strncmp(words.item[words.count - 1], "HOOPRUN_TTY=", 12) == 0, "where the terminals are");
     hp_strings_free(&words);
 }

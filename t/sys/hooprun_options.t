@@ -39,6 +39,9 @@ refused 'host fe80::2: a link-local address needs the interface of this machine 
     'a link-local address alone' -n 2 -H 'localhost:1,[fe80::2]:1' true
 refused 'host root@fe80::2%nosuch0: this machine has no interface nosuch0; "ip link" lists' \
     '... with an interface of another machine' -n 2 -H 'localhost:1,root@fe80::2%nosuch0' true
+refused '-x HOOP_SIZE: hooprun sets that variable itself, for each rank; leave it out' 'a variable of hooprun with -x' \
+    -n 2 -x HOOP_SIZE=3 true
+refused '-x RANK: hooprun sets that variable itself' '... without a value' -n 2 -x RANK true
 
 printf '[workers]\nn1\n' >inventory
 refused 'inventory:1: word "workers" is not a range; .*; a hostfile has no \[groups\]' "another tool's hosts" -f inventory true

@@ -5,6 +5,7 @@
  * ends.
  */
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "hoop.h"
 #include "launch/agent.h"
@@ -12,6 +13,7 @@
 #include "launch/run.h"
 #include "launch/server_process.h"
 #include "launch/spawn.h"
+#include "lib/config.h"
 #include "lib/launcher.h"
 
 #include <fcntl.h>
@@ -56,6 +58,17 @@ refuse_to_be_many(hoop_error *error)
         getenv("HOOP_SECRET_FD") ? "hooprun" : l.name, l.size, l.size_name);
 }
 
+/* Each rank would say the same. Names that are no setting's are left to rank 0. */
+static hoop_result
+check_settings(hoop_error *error)
+{
+    hoop_config config;
+    hp_log_level(HP_LOG_NONE);
+    hoop_result result = hp_config_resolve(&config, NULL, error);
+    hp_log_level(HP_LOG_WARN);
+    return result;
+}
+
 static int
 launch(int argc, char **argv)
 {
@@ -64,7 +77,7 @@ launch(int argc, char **argv)
     hoop_error error;
     int status = hp_options_parse(&options, argc, argv), by_signal = 0;
     if (status == HP_OPTIONS_RUN &&
-        (hp_mapping_make(&mapping, &options, &error) != HOOP_SUCCESS || refuse_to_be_many(&error) != HOOP_SUCCESS ||
+        (check_settings(&error) != HOOP_SUCCESS || hp_mapping_make(&mapping, &options, &error) != HOOP_SUCCESS || refuse_to_be_many(&error) != HOOP_SUCCESS ||
          hp_recorders_check(options.flight_dir, &error) != HOOP_SUCCESS)) {
         fprintf(stderr, "hooprun: %s\n", error.text);
         status = 2;

@@ -42,6 +42,13 @@ refused 'host root@fe80::2%nosuch0: this machine has no interface nosuch0; "ip l
 refused '-x HOOP_SIZE: hooprun sets that variable itself, for each rank; leave it out' 'a variable of hooprun with -x' \
     -n 2 -x HOOP_SIZE=3 true
 refused '-x RANK: hooprun sets that variable itself' '... without a value' -n 2 -x RANK true
+export HOOP_SHM=yes
+refused 'HOOP_SHM=yes: give a whole number from 0 to 1' 'a wrong setting' -n 3 true
+unset HOOP_SHM
+echo 'slice_byte 4096' >conf
+export HOOP_CONF_FILE="$tmp/conf"
+refused '.*/conf:1: ' 'a wrong settings file' -n 3 true
+unset HOOP_CONF_FILE
 
 printf '[workers]\nn1\n' >inventory
 refused 'inventory:1: word "workers" is not a range; .*; a hostfile has no \[groups\]' "another tool's hosts" -f inventory true

@@ -77,8 +77,8 @@ launch(int argc, char **argv)
     hoop_error error;
     int status = hp_options_parse(&options, argc, argv), by_signal = 0;
     if (status == HP_OPTIONS_RUN &&
-        (check_settings(&error) != HOOP_SUCCESS || hp_mapping_make(&mapping, &options, &error) != HOOP_SUCCESS || refuse_to_be_many(&error) != HOOP_SUCCESS ||
-         hp_recorders_check(options.flight_dir, &error) != HOOP_SUCCESS)) {
+        (check_settings(&error) != HOOP_SUCCESS || hp_mapping_make(&mapping, &options, &error) != HOOP_SUCCESS ||
+         refuse_to_be_many(&error) != HOOP_SUCCESS || hp_recorders_check(options.flight_dir, &error) != HOOP_SUCCESS)) {
         fprintf(stderr, "hooprun: %s\n", error.text);
         status = 2;
     }

@@ -235,7 +235,7 @@ static void
 print_usage(FILE *to)
 {
     fprintf(to,
-            "usage: hooprun [-n RANKS] [-H HOST:SLOTS,... | --hostfile FILE] [OPTION...] PROGRAM [ARGUMENT...]\n\n");
+            "Usage: hooprun [-n RANKS] [-H HOST:SLOTS,... | --hostfile FILE] [OPTION...] PROGRAM [ARGUMENT...]\n\n");
     for (size_t i = 0; i < ROWS; i++) {
         char line[256] = "", name[NAME_SIZE];
         const char *names = rows[i].names, *end = strchr(names, '|');

@@ -128,6 +128,21 @@ take_secret(hoop_config *config, const char *key, const char *text, hp_source so
     return HOOP_SUCCESS;
 }
 
+/* The name that may have been meant; NULL where too much of it would be guessed. */
+static const char *
+nearest(const char *name)
+{
+    const char *best = NULL;
+    hp_nearest search = hp_nearest_of(name);
+    for (int i = 0; i < HP_SETTINGS; i++)
+        if (hp_nearest_try(&search, hp_setting_table[i].key))
+            best = hp_setting_table[i].key;
+    for (int i = 0; other_names[i]; i++) /* one that ends in _ is only the beginning of a name */
+        if (other_names[i][strlen(other_names[i]) - 1] != '_' && hp_nearest_try(&search, other_names[i]))
+            best = other_names[i];
+    return best;
+}
+
 hoop_result
 hp_config_put(hoop_config *config, const char *key, const char *text, hp_source source, hoop_error *error)
 {
@@ -138,8 +153,13 @@ hp_config_put(hoop_config *config, const char *key, const char *text, hp_source 
     if (i < 0 && (strcasecmp(key, "local_rank") == 0 || strcasecmp(key, "local_size") == 0))
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "%.64s: a reserved name, not a setting; hoop counts the ranks of a host by itself", key);
-    if (i < 0)
-        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%.64s: no such setting; hoop_env(7) lists them", key);
+    if (i < 0) {
+        const char *meant = nearest(key);
+        if (meant && find(meant) < 0) /* a variable of the environment only */
+            meant = NULL;
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%.64s: no such setting%s%s; hoop_env(7) lists them", key,
+                          meant ? "; the nearest is " : "", meant ? meant : "");
+    }
     if (hp_setting_table[i].type == HP_TYPE_SECRET) {
         result = take_secret(config, hp_setting_table[i].key, text, source, error);
         text = "(a secret)";
@@ -247,21 +267,6 @@ is_other_name(const char *name)
             return 1;
     }
     return 0;
-}
-
-/* The name that may have been meant; NULL where too much of it would be guessed. */
-static const char *
-nearest(const char *name)
-{
-    const char *best = NULL;
-    hp_nearest search = hp_nearest_of(name);
-    for (int i = 0; i < HP_SETTINGS; i++)
-        if (hp_nearest_try(&search, hp_setting_table[i].key))
-            best = hp_setting_table[i].key;
-    for (int i = 0; other_names[i]; i++) /* one that ends in _ is only the beginning of a name */
-        if (other_names[i][strlen(other_names[i]) - 1] != '_' && hp_nearest_try(&search, other_names[i]))
-            best = other_names[i];
-    return best;
 }
 
 /* "HOOP_SLICES" for "slices". */

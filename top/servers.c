@@ -253,13 +253,13 @@ hoop_result
 hp_top_remote_open(hp_top_remote *remote, const char *address, const char *secret_file, const char *job,
                    hoop_error *error)
 {
-    *remote = (hp_top_remote){.keys = keys_of(secret_file, job, error), .address = address};
-    if (!remote->keys)
-        return error->code;
-    remote->loop = hp_loop_new();
+    *remote = (hp_top_remote){.loop = hp_loop_new(), .address = address};
     if (!remote->loop)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "cannot make an event loop: out of memory or of descriptors");
-    return hp_addr_find(&remote->server, address, remote->loop, hp_loop_now(remote->loop) + DIAL_S * HP_SEC, error);
+    if (hp_addr_find(&remote->server, address, remote->loop, hp_loop_now(remote->loop) + DIAL_S * HP_SEC, error))
+        return error->code;
+    remote->keys = keys_of(secret_file, job, error);
+    return remote->keys ? HOOP_SUCCESS : error->code;
 }
 
 typedef struct dialling {

@@ -287,7 +287,8 @@ test_files(void)
     setenv("HOOP_CONF_FILE", conf_path, 1);
     fails("cannot read the settings file", "a file that was named must be there");
     write_conf(conf_path, "window=11\n\nwindo=12\n");
-    fails("test.conf:3: windo: no such setting", "an unknown key has its line");
+    fails("test.conf:3: windo: no such setting; the nearest is window; hoop_env(7) lists them",
+          "an unknown key has its line");
     write_conf(conf_path, "window=11\nlocal_rank=0\n");
     fails("test.conf:2: local_rank: a reserved name, not a setting", "a reserved name is told as that");
     write_conf(conf_path, "HOOP_LOCAL_SIZE=2\n");

@@ -216,6 +216,8 @@ await grep -q "its secret is not this job's" log
 is 1 "$(grep -c "its secret is not this job's" log)" 'of which the server has one line'
 is 1 "$(unset HOOP_SECRET_FILE; HOME=$tmp elsewhere "$address" 2>err; echo $?)" 'no secret: status 1'
 like '^hoop-top: a server answers only those who have the secret of the job' "$(cat err)" 'and a sentence'
+is 1 "$(unset HOOP_SECRET_FILE; HOME=$tmp elsewhere foo 2>err; echo $?)" 'no address and no secret: status 1'
+like '^hoop-top: "foo" is not an address: the port is missing' "$(cat err)" 'the address is told first'
 is 1 "$(elsewhere 127.0.0.1:1 2>err; echo $?)" 'nobody there: status 1'
 like '^hoop-top: .*127.0.0.1:1' "$(cat err)" 'and a sentence'
 nok 'two addresses' elsewhere "$address" "$address"

@@ -28,7 +28,7 @@ run -n 1 echo a :
 is 'a :' "$out" '... and so is a last one'
 run
 is 2 "$status" 'hooprun alone: status 2'
-like '^usage: hooprun' "$err" '... and its usage'
+like '^Usage: hooprun' "$err" '... and its usage'
 run --rsh 'a | b' -n 1 true
 like '^hooprun: --rsh a \| b: the value is a program and its arguments' "$err" '--rsh takes words, no pipeline'
 printf '#!/bin/sh\nshift\nexec "$@"\n' >'my rsh'

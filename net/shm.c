@@ -197,6 +197,7 @@ hp_shm_open(const hp_hello *hello, int directions, const char **why)
 {
     uint32_t capacity;
     hp_shm *shm = NULL;
+    hp_socket_lock(); /* a process that is forked meanwhile would hold the memory for as long as it lives */
     int fd = open_offered(hello);
     *why = fd < 0 ? "it cannot be opened: is the other rank another user's, or in another container?" : NULL;
     if (fd >= 0)
@@ -205,6 +206,7 @@ hp_shm_open(const hp_hello *hello, int directions, const char **why)
         *why = "out of memory";
     if (fd >= 0)
         close(fd);
+    hp_socket_unlock();
     if (shm)
         shm->fd = -1;
     return shm;

@@ -390,16 +390,18 @@ open_message(hp_pair *p, const hp_frame *frame, uint64_t bytes, hoop_error *erro
     if (!receive)
         return keep(p, frame, bytes, NULL, error);
     hoop_result result = pair_up(p, receive, &frame->call, frame->sequence, error);
-    if (result == HOOP_SUCCESS && ahead && receive->on_device)
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (ahead && receive->on_device)
         return keep(p, frame, bytes, receive, error);
     if (offered) {
         hp_message_append(&p->to_clear, receive);
-        return result;
+        return HOOP_SUCCESS;
     }
     p->landing = (hp_landing){.message = receive, .bytes = (uint32_t)bytes};
     receive->begun = bytes;
     p->owed += cost;
-    return result;
+    return HOOP_SUCCESS;
 }
 
 hp_message *

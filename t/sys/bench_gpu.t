@@ -58,11 +58,11 @@ is '0 010' "$? $(gpus three)" 'three ranks share two GPUs by their LOCAL_RANK'
 HOOP_CUDA_DEVICE=1 run -n 2 "$bench" -g 1 -b 64 -e 64 -n 1 -w 0 >both
 is '0 11' "$? $(gpus both)" 'HOOP_CUDA_DEVICE names one for both'
 
-# refused PATTERN: with a sentence of hoop-bench's.
+# refused PATTERN: with a sentence of hoop-bench's. The ranks get $device themselves: hooprun would refuse a wrong one.
 refused()
 {
-    run -n 2 "$bench" -g 1 -b 64 -e 64 -n 1 -w 0 >out
-    is 1 $? "refused: HOOP_CUDA_DEVICE=$HOOP_CUDA_DEVICE with $HOOP_FAKE_CUDA_DEVICES GPUs"
+    run -n 2 env HOOP_CUDA_DEVICE="$device" "$bench" -g 1 -b 64 -e 64 -n 1 -w 0 >out
+    is 1 $? "refused: HOOP_CUDA_DEVICE=$device with $HOOP_FAKE_CUDA_DEVICES GPUs"
     like "$1" "$(grep '^hoop-bench:' err)" '... with a sentence'
     is '' "$(rows out)" '... and nothing is measured'
 }
@@ -70,10 +70,10 @@ run -n 2 sh -c '[ $HOOP_RANK = 0 ] || export HOOP_CUDA_DEVICE=7; exec "$0" -g 1 
 is 1 $? 'one rank alone lacks its GPU'
 is 'hoop-bench: -g 1 asks for GPU memory, and there is none here (HOOP_CUDA_DEVICE is 7, but this process sees only 2 GPUs, counted from 0): use -g 0 for host memory' \
     "$(grep '^hoop-bench:' err)" '... rank 0 prints the sentence of that rank, and no other one'
-export HOOP_CUDA_DEVICE=2
+device=2
 refused '^hoop-bench: .*HOOP_CUDA_DEVICE is 2, but this process sees only 2 GPUs, counted from 0'
-HOOP_CUDA_DEVICE=fast
+device=fast
 refused '^hoop-bench: .*HOOP_CUDA_DEVICE=fast: give a whole number from -1 to 1023'
-HOOP_CUDA_DEVICE=0 HOOP_FAKE_CUDA_DEVICES=0
+device=0 HOOP_FAKE_CUDA_DEVICES=0
 refused '^hoop-bench: .*shows no GPU'
 done_testing

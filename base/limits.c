@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -68,8 +69,15 @@ hp_processors_id(void)
 uint32_t
 hp_pid_space(void)
 {
+    static _Atomic uint64_t
+        known; /* of this pid: a program may lose sight of /proc later, and a forked one be in another */
+    uint64_t pid = (uint64_t)getpid(), last = atomic_load(&known);
     struct stat space;
-    return stat("/proc/self/ns/pid", &space) == 0 ? (uint32_t)space.st_ino : 0;
+    if (last >> 32 != pid) {
+        last = pid << 32 | (stat("/proc/self/ns/pid", &space) == 0 ? (uint32_t)space.st_ino : 0);
+        atomic_store(&known, last);
+    }
+    return (uint32_t)last;
 }
 
 void

@@ -22,6 +22,7 @@ enum {
     HEAD_BYTES = 4096, /* in front of the rings */
     MOST_BYTES = 64 << 20,
     PIECE = 32 << 10, /* the other process begins with a piece while the next one is copied */
+    TRIES = 10,
     TAKEN_AT_ONCE = 1 << 20,
     SPARE = 64, /* descriptors that are left for connections */
     SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW,
@@ -125,10 +126,10 @@ set_size(int fd, off_t size)
         mode = '2';
     if (counted >= 0)
         close(counted);
-    int whole = size <= TAKEN_AT_ONCE || mode == '2', failed;
-    do
+    int whole = size <= TAKEN_AT_ONCE || mode == '2', tries = TRIES, failed;
+    do /* a signal may undo it, and a timer's come again and again */
         failed = whole ? fallocate(fd, 0, 0, size) : ftruncate(fd, size);
-    while (failed && errno == EINTR);
+    while (failed && errno == EINTR && --tries > 0);
     return !failed;
 }
 
@@ -142,8 +143,11 @@ hp_shm_new(hp_hello *hello, uint32_t capacity, int directions)
         return NULL;
     if (fd > UINT16_MAX || hp_sock_spare(fd) < SPARE)
         errno = EMFILE; /* connections need descriptors more */
-    else if (set_size(fd, size) && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
+    else if (set_size(fd, size) && fcntl(fd, F_ADD_SEALS, SEALS) == 0) {
+        hp_socket_lock(); /* a process that is forked meanwhile would keep the mapping */
         shm = map(fd, capacity, directions, 1);
+        hp_socket_unlock();
+    }
     if (!shm) {
         hp_socket_close(fd);
         return NULL;

@@ -19,8 +19,8 @@ void hp_socket_close(int fd); /* keeps errno */
 int hp_socket_raise(int fd); /* any descriptor, moved to >= 3 if it was lower; -1 with errno */
 
 /*
- * Around a fork, and around a call into the C library that opens a socket of its own for a moment. The lock is taken
- * last; a thread that holds it calls nothing of this library.
+ * Around a fork, and around what no forked child may meet half done, such as a call into the C library that opens a
+ * socket of its own for a moment. The lock is taken last; a thread that holds it takes no other one of this library.
  */
 void hp_socket_lock(void);
 void hp_socket_unlock(void);

@@ -201,10 +201,11 @@ explain(const struct search *s, const struct ifaddrs *all, char *why, size_t siz
     if (!why || size == 0)
         return;
     why[0] = '\0';
-    for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next)
-        if (entry != s->best && usable(entry, &addr))
-            append(why, size, "; ", "%s (%s): %s", entry->ifa_name, hp_addr_host(&addr, host),
-                   objection(s, entry, &addr));
+    for (enum kind kind = ORDINARY; kind <= DOWN; kind++) /* the best first: only the first may have room */
+        for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next)
+            if (entry != s->best && usable(entry, &addr) && kind_of(entry, &addr) == kind)
+                append(why, size, "; ", "%s (%s): %s", entry->ifa_name, hp_addr_host(&addr, host),
+                       objection(s, entry, &addr));
 }
 
 static hoop_result

@@ -230,6 +230,17 @@ pid_or_unknown(const hp_rank_exit *end)
     return end->pid > 0 ? end->pid : -1;
 }
 
+/* The rank with this process; -1: none, or several, each in a container of its own. */
+static int
+rank_of(const hp_failure *failure, uint32_t pid)
+{
+    int found = -1;
+    for (int rank = 0; rank < failure->size; rank++)
+        if (pid != 0 && (uint32_t)failure->rank[rank].end.pid == pid)
+            found = found < 0 ? rank : failure->size;
+    return found < failure->size ? found : -1;
+}
+
 /* Whether this is about a process without which the others go on. A split numbers its ranks in its own way. */
 static int
 is_got_over(const hp_failure *failure, const char *split, int about, uint32_t pid)
@@ -327,14 +338,9 @@ hp_failure_ring_failed(hp_failure *failure, const char *split, const hoop_error 
 static const hp_rank_exit *
 find_cause(const hp_failure *failure)
 {
-    for (int rank = 0; failure->ring_lost && rank < failure->size; rank++) {
-        const hp_rank_exit *end = &failure->rank[rank].end;
-        int lost = failure->split ? failure->ring_pid != 0 && (uint32_t)end->pid == failure->ring_pid
-                                  : rank == failure->ring_rank;
-        if (lost && end->status != 0 && !failure->rank[rank].spared)
-            return end;
-    }
-    return &failure->first;
+    int rank = !failure->ring_lost ? -1 : failure->split ? rank_of(failure, failure->ring_pid) : failure->ring_rank;
+    const hp_failure_rank *lost = rank >= 0 && rank < failure->size ? &failure->rank[rank] : NULL;
+    return lost && lost->end.status != 0 && !lost->spared ? &lost->end : &failure->first;
 }
 
 /* --- the report --- */
@@ -382,8 +388,7 @@ hp_failure_report(hp_failure *failure, hp_output *output, int hidden)
      * The reason adds something if it is more than that this rank was lost, and about an operation or not in the rank's
      * own words. A verdict on the ranks' calls may be about the rank that waits.
      */
-    int same =
-        failure->split ? failure->ring_pid == (uint32_t)failure->first.pid : failure->ring_rank == failure->first.rank;
+    int same = failure->first.rank == (failure->split ? rank_of(failure, failure->ring_pid) : failure->ring_rank);
     int more = failure->ring && (failure->ring_judged || !same);
     size_t n = hp_buffer_size(&rank->tail);
     if (more && (failure->ring_worked || n == 0 ||

@@ -200,6 +200,15 @@ check_cause(void)
     hp_failure_ring_failed(&failure, "split 1 colour 0", &lost, 0);
     is_int(2, cause_of(&failure).rank, "which a later one without does not change");
     hp_failure_close(&failure);
+    start_all(&failure, 3);
+    hp_failure_started(&failure, 0, 802); /* in another container than rank 2 */
+    hp_failure_exited(&failure,
+                      &(hp_rank_exit){.rank = 0, .pid = 802, .host = "node", .program = "x", .status = 1 << 8}, 0);
+    end(&failure, 2, 9);
+    hp_failure_ring_failed(&failure, "split 1 colour 0", &lost, 802);
+    is_int(2, cause_of(&failure).rank,
+           "a process number of two ranks tells nothing: the one that was killed is the cause");
+    hp_failure_close(&failure);
     hp_err_set(&late, HOOP_ERR_TIMEOUT, "rank 1 (node, pid 801) has not entered operation 7");
     late.rank = 1;
     start_all(&failure, 3);

@@ -94,13 +94,13 @@ push(agent *a)
         hp_ranks_pause(a->ranks, 0);
 }
 
-/* While the launcher does not read, nothing is added. */
+/* While the launcher does not read, nothing is told. */
 static void
 look(void *arg)
 {
     agent *a = arg;
-    if (a->step == RUN_RANKS && a->launcher < GONE && hp_buffer_size(&a->out.buffer) == 0)
-        hp_ranks_look(a->ranks);
+    if (a->step == RUN_RANKS)
+        hp_ranks_look(a->ranks, a->launcher < GONE && hp_buffer_size(&a->out.buffer) == 0);
     hp_timer_set(a->look, LOOK);
 }
 

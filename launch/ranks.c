@@ -146,11 +146,11 @@ hp_ranks_pause(hp_ranks *ranks, int pause)
 /* --- state --- */
 
 void
-hp_ranks_look(hp_ranks *ranks)
+hp_ranks_look(hp_ranks *ranks, int tell)
 {
     uint64_t now = hp_loop_now(ranks->loop);
     hp_exit_watch_look(&ranks->exits, now);
-    for (int i = 0; i < ranks->count; i++) {
+    for (int i = 0; i < ranks->count && tell; i++) {
         local_rank *r = &ranks->rank[i];
         hp_flight_process process;
         int stopped = r->pid > 0 && hp_flight_find_process((uint32_t)r->pid, &process) && process.stopped;
@@ -208,23 +208,31 @@ hp_ranks_stdin_end(hp_ranks *ranks)
 /* --- stopping --- */
 
 /* Processes whose parent has ended are our children. A group without any of these may be another program's by now. */
-void
-hp_ranks_signal(hp_ranks *ranks, int signal)
+static int
+signal_group(pid_t group, int signal)
 {
-    for (int i = 0; i < ranks->count; i++) {
-        pid_t group = ranks->rank[i].group;
-        siginfo_t any;
-        if (group > 0 && waitid(P_PGID, (id_t)group, &any, WEXITED | WNOHANG | WNOWAIT) == 0)
-            kill(-group, signal);
-    }
+    siginfo_t any;
+    int ours = group > 0 && waitid(P_PGID, (id_t)group, &any, WEXITED | WNOHANG | WNOWAIT) == 0;
+    if (ours)
+        kill(-group, signal);
+    return ours;
 }
 
-/* To all that the ranks have started; without /proc, which alone shows that, to what is in their groups. */
-static void
+int
+hp_ranks_signal(hp_ranks *ranks, int signal)
+{
+    int found = 0;
+    for (int i = 0; i < ranks->count; i++)
+        found += signal_group(ranks->rank[i].group, signal);
+    return found;
+}
+
+/* To all that the ranks have started; without /proc, which alone shows that, to what is in their groups. 0: there is none. */
+static int
 signal_all(hp_ranks *ranks, int signal)
 {
-    if (hp_proctree_signal(getpid(), signal) == 0)
-        hp_ranks_signal(ranks, signal);
+    int found = hp_proctree_signal(getpid(), signal);
+    return found ? found : hp_ranks_signal(ranks, signal);
 }
 
 void
@@ -269,8 +277,10 @@ timer_fired(void *arg)
     if (ranks->ended)
         return;
     if (ranks->stopping && now >= ranks->kill_at) {
-        signal_all(ranks, SIGKILL);
-        hp_timer_set(ranks->timer, 100 * HP_MS);
+        if (signal_all(ranks, SIGKILL) > 0)
+            hp_timer_set(ranks->timer, 100 * HP_MS);
+        else
+            end(ranks); /* what is left, if anything, cannot be seen */
     } else if (ranks->stopping) {
         hp_timer_set(ranks->timer, ranks->kill_at - now);
     } else if (ranks->living == 0) {
@@ -322,7 +332,7 @@ static void
 rank_exited(hp_ranks *ranks, local_rank *r, int status, hp_exit_cause cause)
 {
     if (status != 0 && is_open(ranks))
-        kill(-r->pid, SIGKILL); /* what it has left behind is not in the way of the next one */
+        signal_group(r->group, SIGKILL); /* what it has left behind is not in the way of the next one */
     ranks->living--;
     drain_stream(&r->out);
     drain_stream(&r->err);
@@ -420,14 +430,13 @@ start_rank(hp_ranks *ranks, local_rank *r, int number, int index, int again, hp_
 
 /*
  * A rank could not be started: kills the others. Nothing was added to `out`. A process may start another one just
- * before it is killed; it dies after that, so all are killed once more after each death.
+ * before it is killed; it dies after that, so all are killed once more after each death. What cannot be seen is left.
  */
 static void
 undo(hp_ranks *ranks)
 {
-    do
-        signal_all(ranks, SIGKILL);
-    while (waitpid(-1, NULL, 0) >= 0 || errno == EINTR);
+    while (signal_all(ranks, SIGKILL) > 0 && (waitpid(-1, NULL, 0) >= 0 || errno == EINTR))
+        continue;
     ranks->ended = 1;
     hp_ranks_free(ranks);
 }

@@ -226,22 +226,22 @@ static void
 check_look(void)
 {
     begin(4);
-    hp_ranks_look(ranks);
+    hp_ranks_look(ranks, 1);
     told("runs 4|runs 5|", "it is reported which processes run");
     fake_loop_advance(loop, HP_SEC / 2);
     hear_all();
-    hp_ranks_look(ranks);
+    hp_ranks_look(ranks, 1);
     told("", "while nothing changes nothing is");
     fake_loop_advance(loop, HP_SEC / 2);
     hear_all();
-    hp_ranks_look(ranks);
+    hp_ranks_look(ranks, 1);
     told("runs 4|runs 5|", "until a second has passed");
     dies(0, 0);
     hear_all();
     heard[0] = '\0';
     fake_loop_advance(loop, HP_SEC);
     hear_all();
-    hp_ranks_look(ranks);
+    hp_ranks_look(ranks, 1);
     told("runs 5|", "nothing of a rank that has ended");
     dies(1, 0);
     end();

@@ -75,8 +75,13 @@ if [ "${HOOP_TEST_SANITIZE:-no}" = no ] && [ "$(id -u)" = 0 ] && unshare -m true
         "$hooprun"
     is '0 0' "$? $(sort out | wc -l)" '... where the ranks leave something behind' || diag "$(cat err)"
     is '' "$(for file in left0 left1; do kill -0 "$(cat $file)" 2>/dev/null && echo "$file"; done)" '... which is ended'
+    rm -f left?
+    run unshare -m sh -c 'mount -t tmpfs none /proc && exec "$0" -n 2 sh -c "setsid sleep 1000 & echo \$! >left\$HOOP_RANK"' \
+        "$hooprun"
+    is '0 0' "$? $(sort out | wc -l)" '... in a session of its own, which hooprun cannot see' || diag "$(cat err)"
+    kill $(cat left0 left1)
 else
-    skip 3 'only root can take /proc away, and a sanitizer needs it'
+    skip 4 'only root can take /proc away, and a sanitizer needs it'
 fi
 
 run sh -c '"$0" -n 2 echo lost >&-' "$hooprun"

@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/err.h"
 #include "base/limits.h"
+#include "base/number.h"
 #include "base/say.h"
 #include "launch/hostfile.h"
 #include "launch/spawn.h"
@@ -211,9 +212,11 @@ check_scope(const char *name, hoop_error *error)
     struct in6_addr bytes;
     size_t n = strcspn(host, "%");
     const char *interface = host + n + (host[n] == '%');
+    char name_of[IF_NAMESIZE];
+    int64_t number;
     snprintf(address, sizeof(address), "%.*s", (int)n, host);
     if (inet_pton(AF_INET6, address, &bytes) != 1 || !IN6_IS_ADDR_LINKLOCAL(&bytes) || if_nametoindex(interface) ||
-        (interface[0] != '\0' && interface[strspn(interface, "0123456789")] == '\0'))
+        (hp_number_parse(interface, 1, UINT32_MAX, &number) && if_indextoname((unsigned)number, name_of)))
         return HOOP_SUCCESS;
     if (interface[0] == '\0')
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,

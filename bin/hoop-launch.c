@@ -5,14 +5,15 @@
  * ends.
  */
 #include "base/err.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "hoop.h"
 #include "launch/agent.h"
+#include "launch/rank_env.h"
 #include "launch/recorders.h"
 #include "launch/run.h"
 #include "launch/server_process.h"
 #include "launch/spawn.h"
+#include "launch/xalloc.h"
 #include "lib/config.h"
 #include "lib/launcher.h"
 
@@ -58,14 +59,16 @@ refuse_to_be_many(hoop_error *error)
         getenv("HOOP_SECRET_FD") ? "hooprun" : l.name, l.size, l.size_name);
 }
 
-/* Each rank would say the same. Names that are no setting's are left to rank 0. */
+/* What is handed to all ranks: each of them would say the same of it. Settings files are those of their hosts. */
 static hoop_result
-check_settings(hoop_error *error)
+check_settings(const hp_options *options, hoop_error *error)
 {
-    hoop_config config;
-    hp_log_level(HP_LOG_NONE);
-    hoop_result result = hp_config_resolve(&config, NULL, error);
-    hp_log_level(HP_LOG_WARN);
+    hp_strings words = {0};
+    hp_rank_env_settings(&words);
+    for (size_t i = 0; i < options->variables.count; i++)
+        hp_strings_add(&words, hp_xstrdup(options->variables.item[i]));
+    hoop_result result = hp_config_check(words.item, words.count, error);
+    hp_strings_free(&words);
     return result;
 }
 
@@ -77,8 +80,9 @@ launch(int argc, char **argv)
     hoop_error error;
     int status = hp_options_parse(&options, argc, argv), by_signal = 0;
     if (status == HP_OPTIONS_RUN &&
-        (check_settings(&error) != HOOP_SUCCESS || hp_mapping_make(&mapping, &options, &error) != HOOP_SUCCESS ||
-         refuse_to_be_many(&error) != HOOP_SUCCESS || hp_recorders_check(options.flight_dir, &error) != HOOP_SUCCESS)) {
+        (check_settings(&options, &error) != HOOP_SUCCESS ||
+         hp_mapping_make(&mapping, &options, &error) != HOOP_SUCCESS || refuse_to_be_many(&error) != HOOP_SUCCESS ||
+         hp_recorders_check(options.flight_dir, &error) != HOOP_SUCCESS)) {
         fprintf(stderr, "hooprun: %s\n", error.text);
         status = 2;
     }

@@ -67,7 +67,8 @@ hp_rank_env_option(hp_strings *words, const char *variable, hoop_error *error)
                           "-x %.60s: that is not the name of a variable; write -x NAME or -x NAME=value", variable);
     if (is_among(own, OWN, variable))
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                          "-x %.*s: hooprun sets that variable itself, for each rank; leave it out", (int)n, variable);
+                          "-x %.*s: that variable is hooprun's, which sets or removes it for each rank; leave it out",
+                          (int)n, variable);
     if (variable[n] == '=') {
         hp_strings_add(words, hp_xstrdup(variable));
         return HOOP_SUCCESS;

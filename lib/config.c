@@ -280,35 +280,41 @@ in_environment(const char *key, char out[NAME_TEXT])
     return out;
 }
 
+/* "HOOP_SLICES=8". name: what follows HOOP_ in a variable that is no setting; else "". */
+static hoop_result
+take_variable(hoop_config *config, const char *variable, char name[NAME_TEXT], hoop_error *error)
+{
+    const char *equals = strchr(variable, '=');
+    hoop_error why;
+    name[0] = '\0';
+    if (strncmp(variable, "HOOP_", 5) != 0 || !equals || equals - variable - 5 >= NAME_TEXT)
+        return HOOP_SUCCESS;
+    snprintf(name, NAME_TEXT, "%.*s", (int)(equals - variable - 5), variable + 5);
+    if (find(name) < 0)
+        return HOOP_SUCCESS;
+    hoop_result result = hp_config_put(config, name, equals + 1, HP_FROM_ENVIRONMENT, &why);
+    if (result != HOOP_SUCCESS) /* it begins with the key */
+        hp_err_set(error, result, "HOOP_%s%.180s", name, why.text + strlen(name));
+    name[0] = '\0';
+    return result;
+}
+
 static hoop_result
 read_environment(hoop_config *config, hoop_error *error)
 {
     static atomic_flag warned = ATOMIC_FLAG_INIT; /* once for each process is enough */
-    char unknown[400] = "";
+    char unknown[400] = "", name[NAME_TEXT], upper[NAME_TEXT];
     for (char **entry = environ; entry && *entry; entry++) {
-        char name[NAME_TEXT];
-        const char *equals = strchr(*entry, '=');
-        hoop_result result;
-        hoop_error why;
-        if (strncmp(*entry, "HOOP_", 5) != 0 || !equals || (size_t)(equals - *entry - 5) >= sizeof(name))
+        hoop_result result = take_variable(config, *entry, name, error);
+        if (result != HOOP_SUCCESS)
+            return result;
+        if (name[0] == '\0' || is_other_name(name))
             continue;
-        snprintf(name, sizeof(name), "%.*s", (int)(equals - *entry - 5), *entry + 5);
-        if (find(name) < 0) {
-            if (!is_other_name(name)) {
-                /* " HOOP_SLICE (the nearest is HOOP_SLICES)"; where there is no room for it, its beginning */
-                char upper[NAME_TEXT] = "";
-                const char *meant = nearest(name);
-                size_t used = strlen(unknown);
-                if (meant)
-                    in_environment(meant, upper);
-                snprintf(unknown + used, sizeof(unknown) - used, "%s HOOP_%s%s%s%s", used ? "," : "", name,
-                         meant ? " (the nearest is " : "", upper, meant ? ")" : "");
-            }
-            continue;
-        }
-        result = hp_config_put(config, name, equals + 1, HP_FROM_ENVIRONMENT, &why);
-        if (result != HOOP_SUCCESS) /* it begins with the key */
-            return hp_err_set(error, result, "HOOP_%.*s%.180s", (int)strlen(name), *entry + 5, why.text + strlen(name));
+        /* " HOOP_SLICE (the nearest is HOOP_SLICES)"; where there is no room for it, its beginning */
+        const char *meant = nearest(name);
+        size_t used = strlen(unknown);
+        snprintf(unknown + used, sizeof(unknown) - used, "%s HOOP_%s%s%s%s", used ? "," : "", name,
+                 meant ? " (the nearest is " : "", meant ? in_environment(meant, upper) : "", meant ? ")" : "");
     }
     /* the ranks of a job have one environment, as a rule: the first rank warns for all */
     if (*unknown && hp_config_number(config, HP_SET_rank) <= 0 && !atomic_flag_test_and_set(&warned))
@@ -352,6 +358,24 @@ hp_config_resolve(hoop_config *config, const hoop_config *calls, hoop_error *err
     if (result == HOOP_SUCCESS)
         result = read_environment(config, error);
     follow_op_timeout(config);
+    return result;
+}
+
+hoop_result
+hp_config_check(char *const *variables, size_t n, hoop_error *error)
+{
+    hoop_config config = {.secret = NULL};
+    char name[NAME_TEXT];
+    hoop_result result = HOOP_SUCCESS;
+    set_defaults(&config);
+    for (size_t i = 0; i < n && result == HOOP_SUCCESS; i++) {
+        size_t length = strcspn(variables[i], "=") + 1, later = i + 1;
+        while (later < n && strncmp(variables[later], variables[i], length) != 0)
+            later++;
+        if (later == n)
+            result = take_variable(&config, variables[i], name, error);
+    }
+    hp_secmem_free(config.secret);
     return result;
 }
 

@@ -62,6 +62,9 @@ hoop_result hp_config_put(hoop_config *config, const char *key, const char *valu
  */
 hoop_result hp_config_resolve(hoop_config *config, const hoop_config *calls, hoop_error *error);
 
+/* Whether a rank would take these n variables, "HOOP_SLICES=8". Of several with one name the last counts. */
+hoop_result hp_config_check(char *const *variables, size_t n, hoop_error *error);
+
 /*
  * For programs that are no ranks: one setting, by the environment, then the files. Other errors in them are ignored
  * here: the ranks report them.

@@ -39,16 +39,19 @@ refused 'host fe80::2: a link-local address needs the interface of this machine 
     'a link-local address alone' -n 2 -H 'localhost:1,[fe80::2]:1' true
 refused 'host root@fe80::2%nosuch0: this machine has no interface nosuch0; "ip link" lists' \
     '... with an interface of another machine' -n 2 -H 'localhost:1,root@fe80::2%nosuch0' true
-refused '-x HOOP_SIZE: hooprun sets that variable itself, for each rank; leave it out' 'a variable of hooprun with -x' \
+refused '-x HOOP_SIZE: that variable is hooprun.s, which sets or removes it for each rank; leave it out' 'a variable of hooprun with -x' \
     -n 2 -x HOOP_SIZE=3 true
-refused '-x RANK: hooprun sets that variable itself' '... without a value' -n 2 -x RANK true
+refused '-x RANK: that variable is hooprun.s' '... without a value' -n 2 -x RANK true
 export HOOP_SHM=yes
 refused 'HOOP_SHM=yes: give a whole number from 0 to 1' 'a wrong setting' -n 3 true
+run -n 1 -x HOOP_SHM=0 sh -c 'echo $HOOP_SHM'
+is 0 "$out" '... which -x mends'
 unset HOOP_SHM
-echo 'slice_byte 4096' >conf
-export HOOP_CONF_FILE="$tmp/conf"
-refused '.*/conf:1: ' 'a wrong settings file' -n 3 true
-unset HOOP_CONF_FILE
+refused 'HOOP_SHM=yes: give a whole number from 0 to 1' '... with -x' -n 3 -x HOOP_SHM=yes true
+export HOOP_CONF_FILE=absent HOOP_SIZE=
+run -n 1 echo here
+is here "$out" 'the ranks read settings files themselves, and get a size of their own'
+unset HOOP_CONF_FILE HOOP_SIZE
 
 printf '[workers]\nn1\n' >inventory
 refused 'inventory:1: word "workers" is not a range; .*; a hostfile has no \[groups\]' "another tool's hosts" -f inventory true

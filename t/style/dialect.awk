@@ -190,7 +190,7 @@ function check_loops(end,    i, j, n, words, text)
         sub(/;$/, "", text)
         n = split(text, words, ",")
         for (j = 1; j <= n; j++)
-            if (words[j] !~ /[[=(]/) {
+            if (words[j] !~ /[=([]/) {
                 sub(/[ \t]+$/, "", words[j])
                 sub(/.*[ *\t]/, "", words[j])
                 if (words[j] ~ /^[A-Za-z_]/ && only_loops(words[j], i, end))

@@ -428,19 +428,6 @@ hp_links_repair(hoop_comm *comm, uint64_t now)
             repair(comm, HP_MESSAGE_CHANNEL, peer->out);
 }
 
-int
-hp_links_are_pending(hoop_comm *comm)
-{
-    for (uint32_t c = 0; c < comm->channels; c++) {
-        hp_channel *channel = comm->channel[c];
-        while (channel->links_open < channel->links && channel->link[channel->links_open]->state >= HP_LINK_OPEN)
-            channel->links_open++;
-        if (channel->links_open < channel->links)
-            return 1;
-    }
-    return comm->dialing != NULL;
-}
-
 void
 hp_links_dial_messages(hoop_comm *comm)
 {

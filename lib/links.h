@@ -32,9 +32,6 @@ void hp_links_dial_messages(hoop_comm *comm);
  */
 void hp_links_warn(hoop_comm *comm, uint64_t after, uint64_t now);
 
-/* Whether connections are being made: a driver that polls without a sleep gives their handshakes no turn. */
-int hp_links_are_pending(hoop_comm *comm);
-
 /* Gives up whatever is still being dialled. */
 void hp_links_cancel(hoop_comm *comm);
 

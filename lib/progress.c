@@ -133,9 +133,9 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
 {
     hp_driver *d = &comm->driver;
     int64_t idle = 0;
-    int pending = 0;
     unsigned rounds = 0;
     uint64_t since = 0, waits = 0; /* nothing has moved: by the loop's time, and by hp_now() */
+    uint64_t turned = 0;           /* the loop had a turn */
     for (;;) {
         int moved = hp_round_pass(comm);
         if (moved && idle > 0)
@@ -151,14 +151,18 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
         if (idle == 1) {
             since = now;
             waits = hp_loop_looked(comm->loop);
-            pending = hp_links_are_pending(comm);
+            turned = now;
             hp_vitals_poll(comm); /* while there is nothing else to do */
             if (comm->reports.asks)
                 hp_vitals_ask(comm);
         } else if (idle > 1 && now - since >= HP_SPIN_COUNTED_NS) {
             hp_round_wait(comm, waits);
         }
-        if (idle > 0 && !pending && now < deadline && hp_spin_again(idle, d->spins, now - since)) {
+        if (idle > 0 && now < deadline && hp_spin_again(idle, d->spins, now - since)) {
+            if (now - turned >= HP_SPIN_TURN_NS) {
+                hp_loop_run(comm->loop, 0);
+                turned = now;
+            }
             sched_yield();
             continue;
         }

@@ -61,7 +61,6 @@ typedef struct hp_channel {
     uint64_t next_step;          /* of `admitting` */
     uint64_t now;                /* for the records of works; round.c sets it */
     int links_wanted;            /* links that were made, and that links.c has not dialled yet */
-    int links_open;              /* so many of the first ones have been connected, as far as anybody looked */
     hoop_result command_error;   /* a device command failed (see the queue's status), or no memory for a link */
 } hp_channel;
 

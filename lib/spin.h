@@ -15,6 +15,7 @@ enum {
     HP_SPIN_ALONE = 1000,      /* polls, where at most HP_SPIN_SHARE ranks have a processor together */
     HP_SPIN_SHARE = 2,
     HP_SPIN_COLOCATED = 50,
+    HP_SPIN_TURN_NS = 50000,      /* so often the event loop has a turn meanwhile: a handshake has several messages */
     HP_SPIN_COUNTED_NS = 10000,   /* shorter waits are not counted: to look up what is awaited would lengthen them */
     HP_SPIN_LONGEST_NS = 10000000 /* other processes may keep the processor between two polls, but reports are due */
 };

@@ -398,28 +398,6 @@ test_ranges(void)
            "\"%s\" is none", wrong[i]);
 }
 
-/* A driver that polls without a sleep must know that a handshake is due. */
-static void
-test_pending(void)
-{
-    hp_link first = {.state = HP_LINK_OPEN}, second = {.state = HP_LINK_WANTED};
-    hp_link *links[] = {&first, &second};
-    hp_channel channel = {.link = links, .links = 1};
-    hoop_comm comm = {.channels = 1, .channel = {&channel}};
-    hp_dialing dialing = {0};
-    is_int(0, hp_links_are_pending(&comm), "all links are connected");
-    channel.links = 2;
-    is_int(1, hp_links_are_pending(&comm), "a new one is not yet");
-    second.state = HP_LINK_DIALING;
-    is_int(1, hp_links_are_pending(&comm), "nor while it is dialled");
-    second.state = HP_LINK_OPEN;
-    is_int(0, hp_links_are_pending(&comm), "it is connected");
-    first.state = HP_LINK_LOST;
-    is_int(0, hp_links_are_pending(&comm), "one that broke is not awaited");
-    comm.dialing = &dialing;
-    is_int(1, hp_links_are_pending(&comm), "but if it is made again, it is");
-}
-
 int
 main(void)
 {
@@ -440,6 +418,5 @@ main(void)
     test_low_ports();
     test_acceptors();
     test_ranges();
-    test_pending();
     return 0;
 }

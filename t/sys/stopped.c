@@ -21,8 +21,8 @@ enum {
     FEW = 4,
     LAZY_MS = 900,
     LIMIT_MS = 6000,
-    SILENT_MS = 6000,
-    SILENT_LIMIT_MS = 12500,
+    SILENT_MS = 18000,
+    SILENT_LIMIT_MS = 24000,
     SCENES = 8
 };
 

@@ -372,6 +372,14 @@ be_in_join(storm *t, actor *a)
         storm_complain(t, a, "a join does not end");
 }
 
+/* Whether the server's system has all that the rank has said: TCP acknowledges that, also for a server that is frozen. */
+static int
+is_acknowledged(const seat *e)
+{
+    const frame *last = e->wire ? e->wire->up.last : NULL;
+    return !last || last->at <= e->sim->time;
+}
+
 static void
 be_leaving(storm *t, actor *a)
 {
@@ -389,9 +397,12 @@ be_leaving(storm *t, actor *a)
     hp_membership_leave(&e->m, a->completed[child]);
     seat_obey(e, a->clock);
     uint64_t waited = a->clock - a->left;
-    if (hp_membership_is_leaving(&e->m) && waited < (hp_membership_is_away(&e->m) ? 1000 : 100) * HP_MS)
+    int owes = hp_membership_is_away(&e->m) || !is_acknowledged(e);
+    if (hp_membership_is_leaving(&e->m) && waited < (owes ? 1000 : 100) * HP_MS)
         return;
-    a->unheard |= hp_membership_is_leaving(&e->m) || e->m.state == HP_CLIENT_GONE;
+    /* else its LEAVE arrives, if only behind a freeze */
+    int is_lost = hp_membership_is_away(&e->m) || !e->wire || e->wire->rank_sees != HP_NEVER;
+    a->unheard |= (hp_membership_is_leaving(&e->m) && is_lost) || e->m.state == HP_CLIENT_GONE;
     if (a->clock - a->since > LEAVE_MS * HP_MS)
         storm_complain(t, a, "destroy does not end");
     if (child) {

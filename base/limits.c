@@ -66,11 +66,11 @@ hp_processors_id(void)
     return mask(&set) ? hp_crc32c(&set, sizeof(set)) : 0;
 }
 
+/* Read once for each pid: a program may lose sight of /proc later, and a forked one may be in another space. */
 uint32_t
 hp_pid_space(void)
 {
-    static _Atomic uint64_t
-        known; /* of this pid: a program may lose sight of /proc later, and a forked one be in another */
+    static _Atomic uint64_t known;
     uint64_t pid = (uint64_t)getpid(), last = atomic_load(&known);
     struct stat space;
     if (last >> 32 != pid) {

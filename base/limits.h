@@ -13,8 +13,7 @@ int hp_limits_descriptors(void); /* the soft limit; INT_MAX where there is none,
 int hp_limits_left(int most);    /* how many it may still open, counted up to `most`; opens none */
 int hp_processors_count(void);   /* on which it may run, by its affinity mask; at least 1 */
 uint32_t hp_processors_id(void); /* equal for processes of one host that may run on the same ones */
-uint32_t
-hp_pid_space(void); /* the namespace in which getpid() counts; 0: unknown, without /proc. Constant in a process */
+uint32_t hp_pid_space(void);     /* the namespace in which getpid() counts, constant; 0: unknown, without /proc */
 
 /*
  * Raises the soft limit to the hard one. Returns 1 if the limit is now another one: *before (may be NULL) is what it

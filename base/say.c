@@ -11,15 +11,15 @@ hp_noun
 hp_say_rank(int rank, const char *host, unsigned pid)
 {
     hp_noun noun;
-    size_t size = strlen(host);
-    int n = size > HOST_SHOWN ? HOST_SHOWN - 3 : (int)size;
-    const char *more = size > HOST_SHOWN ? "..." : "";
+    char name[HOST_SHOWN + 1];
+    if (snprintf(name, sizeof(name), "%s", host) > HOST_SHOWN)
+        memcpy(name + HOST_SHOWN - 3, "...", 3);
     if (rank < 0)
-        snprintf(noun.text, HP_NOUN, "a rank on %.*s%s (pid %u)", n, host, more, pid);
+        snprintf(noun.text, HP_NOUN, "a rank on %s (pid %u)", name, pid);
     else if (pid)
-        snprintf(noun.text, HP_NOUN, "rank %d (%.*s%s, pid %u)", rank, n, host, more, pid);
+        snprintf(noun.text, HP_NOUN, "rank %d (%s, pid %u)", rank, name, pid);
     else
-        snprintf(noun.text, HP_NOUN, "rank %d (%.*s%s)", rank, n, host, more);
+        snprintf(noun.text, HP_NOUN, "rank %d (%s)", rank, name);
     return noun;
 }
 

@@ -13,7 +13,6 @@
 #include "launch/run.h"
 #include "launch/server_process.h"
 #include "launch/spawn.h"
-#include "launch/xalloc.h"
 #include "lib/config.h"
 #include "lib/launcher.h"
 
@@ -64,9 +63,7 @@ static hoop_result
 check_settings(const hp_options *options, hoop_error *error)
 {
     hp_strings words = {0};
-    hp_rank_env_settings(&words);
-    for (size_t i = 0; i < options->variables.count; i++)
-        hp_strings_add(&words, hp_xstrdup(options->variables.item[i]));
+    hp_rank_env_settings(&words, &options->variables);
     hoop_result result = hp_config_check(words.item, words.count, error);
     hp_strings_free(&words);
     return result;

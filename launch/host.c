@@ -207,11 +207,9 @@ fill_spec(const hp_job_server *s, int host, hp_spec *spec)
     char text[HP_ADDR_TEXT], ifname[HP_HOST_ADDR + 8];
     for (char **word = options->argv; *word; word++)
         hp_strings_add(&spec->argv, hp_xstrdup(*word));
-    hp_rank_env_settings(variables);
     hp_strings_add(variables, hp_xasprintf("MASTER_ADDR=%s", master_address(s, text)));
     hp_strings_add(variables, hp_xasprintf("MASTER_PORT=%d", FIRST_PORT + s->port % PORTS));
-    for (size_t i = 0; i < options->variables.count; i++)
-        hp_strings_add(variables, hp_xstrdup(options->variables.item[i]));
+    hp_rank_env_settings(variables, &options->variables);
     hp_strings_add(variables, hp_xasprintf("HOOP_RENDEZVOUS=%s", hp_addr_print(&s->address, text)));
     hp_strings_add(variables, hp_xasprintf("HOOP_JOB=%s", s->id));
     if (hp_local_ifname(&mapping->list->entry[host], ifname, sizeof(ifname)))

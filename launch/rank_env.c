@@ -44,7 +44,7 @@ is_among(const char *const *names, size_t count, const char *variable)
 }
 
 void
-hp_rank_env_settings(hp_strings *words)
+hp_rank_env_settings(hp_strings *words, const hp_strings *given)
 {
     for (char **variable = environ; *variable; variable++)
         if (strncmp(*variable, "HOOP_", 5) == 0 && strchr(*variable, '=') && !is_among(own, OWN, *variable) &&
@@ -52,6 +52,8 @@ hp_rank_env_settings(hp_strings *words)
             hp_strings_add(words, hp_xstrdup(*variable));
     hp_strings_add(
         words, hp_xasprintf("HOOPRUN_TTY=%s%s", isatty(STDOUT_FILENO) ? "1" : "", isatty(STDERR_FILENO) ? "2" : ""));
+    for (size_t i = 0; i < given->count; i++)
+        hp_strings_add(words, hp_xstrdup(given->item[i]));
 }
 
 hoop_result

@@ -14,10 +14,11 @@
 /* --- on the launcher's side --- */
 
 /*
- * Adds every HOOP_* of our environment that is a setting; those that belong to one job or one rank stay behind. Adds
- * HOOPRUN_TTY, too: ranks write into pipes, and it tells which of our descriptors 1 and 2 are terminals ("12").
+ * Adds every HOOP_* of our environment that is a setting; those that belong to one job, rank or host stay behind. Adds
+ * HOOPRUN_TTY, too: ranks write into pipes, and it tells which of our descriptors 1 and 2 are terminals ("12"). Behind
+ * these come those of -x, which win.
  */
-void hp_rank_env_settings(hp_strings *variables);
+void hp_rank_env_settings(hp_strings *variables, const hp_strings *given);
 
 /*
  * The value of -x: "NAME=value", or "NAME" for our own value; adds nothing if that is not set.

@@ -193,31 +193,31 @@ objection(const struct search *s, const struct ifaddrs *entry, const hp_addr *ad
     return s->route.length ? "not on the route to the server" : "second choice";
 }
 
+/* The interfaces but for the chosen one, each with what speaks against it, or only with its state; the best first. */
 static void
-explain(const struct search *s, const struct ifaddrs *all, char *why, size_t size)
+describe(const struct search *s, const struct ifaddrs *all, int with_objections, char *out, size_t size)
 {
     hp_addr addr;
     char host[HP_ADDR_TEXT];
-    if (!why || size == 0)
-        return;
-    why[0] = '\0';
-    for (enum kind kind = ORDINARY; kind <= DOWN; kind++) /* the best first: only the first may have room */
-        for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next)
-            if (entry != s->best && usable(entry, &addr) && kind_of(entry, &addr) == kind)
-                append(why, size, "; ", "%s (%s): %s", entry->ifa_name, hp_addr_host(&addr, host),
+    out[0] = '\0';
+    for (enum kind kind = ORDINARY; kind <= DOWN; kind++)
+        for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next) {
+            if (entry == s->best || !usable(entry, &addr) || kind_of(entry, &addr) != kind)
+                continue;
+            if (with_objections)
+                append(out, size, "; ", "%s (%s): %s", entry->ifa_name, hp_addr_host(&addr, host),
                        objection(s, entry, &addr));
+            else
+                append(out, size, ", ", "%s (%s)%s", entry->ifa_name, hp_addr_host(&addr, host),
+                       kind == DOWN ? " down" : "");
+        }
 }
 
 static hoop_result
 nothing_fits(const struct search *s, const struct ifaddrs *all, const char *wanted, hoop_error *error)
 {
-    hp_addr addr;
-    char host[HP_ADDR_TEXT], list[140] = "";              /* a sentence has room for it */
-    for (enum kind kind = ORDINARY; kind <= DOWN; kind++) /* the best first: only the first may have room */
-        for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next)
-            if (usable(entry, &addr) && kind_of(entry, &addr) == kind)
-                append(list, sizeof(list), ", ", "%s (%s)%s", entry->ifa_name, hp_addr_host(&addr, host),
-                       kind == DOWN ? " down" : "");
+    char list[140]; /* a sentence has room for it */
+    describe(s, all, 0, list, sizeof(list));
     if (s->wish.given)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s%.50s leaves no interface; this machine has %s",
                           s->wish.option, wanted, list[0] ? list : "none");
@@ -265,7 +265,8 @@ choose_interface(const char *option, hp_addr *addr, const char *wanted, const hp
             s.best_score = its;
         }
     }
-    explain(&s, all, why, why_size);
+    if (why && why_size > 0)
+        describe(&s, all, 1, why, why_size);
     if (s.best) {
         usable(s.best, addr);
         if (name)

@@ -35,7 +35,7 @@ value_of(char **variables, const char *name)
 static void
 check_settings(void)
 {
-    hp_strings words = {0};
+    hp_strings words = {0}, given = {0};
     setenv("HOOP_WINDOW", "8", 1);
     setenv("HOOP_RANK", "5", 1);
     setenv("HOOP_SECRET_FD", "3", 1);
@@ -43,7 +43,7 @@ check_settings(void)
     setenv("HOOPLA", "x", 1);
     setenv("HOOP_HOSTID", "1", 1);
     setenv("HOOP_ADVERTISE", "192.0.2.1", 1);
-    hp_rank_env_settings(&words);
+    hp_rank_env_settings(&words, &given);
     is_int(1, has(&words, "HOOP_WINDOW=8"), "settings are handed on");
     ok(!has(&words, "HOOP_RANK=5") && !has(&words, "HOOP_SECRET_FD=3") && !has(&words, "HOOP_SECURITY=none"),
        "what belongs to one job or one rank is not");
@@ -51,6 +51,10 @@ check_settings(void)
     ok(!has(&words, "HOOP_HOSTID=1") && !has(&words, "HOOP_ADVERTISE=192.0.2.1"),
        "nor what is true for one host alone");
     ok(strncmp(words.item[words.count - 1], "HOOPRUN_TTY=", 12) == 0, "where the terminals are");
+    hp_strings_add(&given, hp_xstrdup("HOOP_WINDOW=4"));
+    hp_rank_env_settings(&words, &given);
+    is_string("HOOP_WINDOW=4", words.item[words.count - 1], "what -x gives comes last, and wins");
+    hp_strings_free(&given);
     hp_strings_free(&words);
 }
 

@@ -117,7 +117,7 @@ typedef struct hp_driver {
     atomic_int yield;          /* threads that ask the driver to hand the baton over */
     atomic_int asleep;         /* the driver is (about to be) in hp_loop_run: wake it */
     atomic_ullong outstanding; /* works started, or with a function to be called, and not done */
-    atomic_int reconnecting;   /* the control connection is being made again */
+    atomic_int reconnecting;   /* the control connection is being made again, or has bytes to take */
     atomic_int departed;       /* threads that are in a split, if connections are made again */
     atomic_int aborting;       /* 1: the driver has to end all works, by fault.error; 2: it has */
     atomic_ullong heartbeat;   /* grows while the driver is not stuck in a call */

@@ -41,14 +41,17 @@ hp_progress_init(hoop_comm *comm, hoop_error *error)
 
 static void start_thread(hoop_comm *comm);
 
-/* hp_round_idle, and after it the control connection: while it is being made again, it has to be driven. */
+/*
+ * hp_round_idle, and after it the control connection: while it is being made again, or has bytes to take, it has to be
+ * driven, also if the program goes on with another communicator.
+ */
 static int
 poll_round(hoop_comm *comm, uint64_t now)
 {
     hp_driver *d = &comm->driver;
     int received = hp_round_idle(comm, now);
-    int away =
-        comm->client && !atomic_load(&comm->fault.failed) && hp_membership_is_away(hp_client_membership(comm->client));
+    int away = comm->client && !atomic_load(&comm->fault.failed) &&
+               (hp_membership_is_away(hp_client_membership(comm->client)) || hp_client_lags(comm->client));
     if (atomic_load(&d->reconnecting) == away)
         return received;
     pthread_mutex_lock(&d->mutex);
@@ -109,7 +112,7 @@ poll_server(hoop_comm *comm)
     comm->reports.turns -= comm->reports.turns > 0;
     hp_loop_run(comm->loop, 0);
     hp_vitals_poll(comm);
-    if (comm->client && hp_membership_may_return(hp_client_membership(comm->client)))
+    if (comm->client && (hp_membership_may_return(hp_client_membership(comm->client)) || hp_client_lags(comm->client)))
         poll_round(comm, hp_loop_now(comm->loop));
 }
 

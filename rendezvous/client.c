@@ -283,6 +283,12 @@ hp_client_is_heard(const hp_client *c, uint64_t within)
     return c->control && hp_control_conn_is_heard(c->control, within);
 }
 
+int
+hp_client_lags(const hp_client *c)
+{
+    return c->membership.owes_out || (c->control && hp_control_conn_queued(c->control) > 0);
+}
+
 void
 hp_client_leave(hp_client *c, uint64_t completed)
 {

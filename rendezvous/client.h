@@ -34,6 +34,8 @@ void hp_client_started(hp_client *client, const hp_report *report);
 /* What the server's answers have shown so far. asks: asks once more what time it is there. */
 const hp_clock_offset *hp_client_compare_clocks(hp_client *client, int asks);
 void hp_client_return(hp_client *client, uint64_t started, uint64_t completed);
+/* A server that reads nothing has not taken all that was said: the client has to be driven until it has. */
+int hp_client_lags(const hp_client *client);
 void hp_client_leave(hp_client *client, uint64_t completed); /* hp_loop_run, or free in 100 ms, writes the bytes */
 /*
  * Returns 1 as long as the server's host has not acknowledged LEAVE. redials: if TCP has sent it again, a new connection is

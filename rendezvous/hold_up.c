@@ -16,16 +16,6 @@
 
 enum { PLACE_TEXT = 2 * HP_NOUN + 4, DEED_TEXT = 64 };
 
-/* The rank of this process in the ring; -1: none. */
-static int
-rank_of(const hp_roster *r, const hp_member *who)
-{
-    for (int i = 0; i < r->ring.size; i++)
-        if (hp_member_same(&r->ring.members[i], who))
-            return i;
-    return -1;
-}
-
 /* --- the walk --- */
 
 hp_wait_chain
@@ -52,7 +42,7 @@ hp_wait_chain_guilty(const hp_wait_chain *c)
 {
     if (!c->hops || c->circle)
         return c->first.rank;
-    return c->blame.rank < 0 ? -1 : rank_of(c->from.ring, &c->last.ring->ring.members[c->blame.rank]);
+    return c->blame.rank < 0 ? -1 : hp_ring_rank_of(&c->from.ring->ring, &c->last.ring->ring.members[c->blame.rank]);
 }
 
 /* --- sentences --- */
@@ -101,8 +91,9 @@ print_circle(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
         snprintf(more, sizeof(more), ", in a circle of %d calls", c->circle);
     snprintf(out, size, "%s waits in %s, and %s in %s%s%s; waited %.1f s",
              hp_member_process(&members[c->blame.rank]).text, print_place(&c->second, &next, theirs),
-             hp_member_process(&members[rank_of(c->last.ring, c->waiter)]).text, print_place(&c->last, &c->blame, mine),
-             more, mends ? "" : ": call them in the same order", (double)stalled / 1e9);
+             hp_member_process(&members[hp_ring_rank_of(&c->last.ring->ring, c->waiter)]).text,
+             print_place(&c->last, &c->blame, mine), more, mends ? "" : ": call them in the same order",
+             (double)stalled / 1e9);
 }
 
 /* What the awaited rank has not done. */
@@ -144,7 +135,7 @@ has_end(const hp_wait_chain *c, const hp_member *waits)
     const hp_witness *w = &c->last.ring->witnesses[c->blame.rank];
     if (!hp_wait_place_is_operation(&c->last))
         return c->blame.guilt != HP_GUILT_SELF;
-    if (c->blame.rank == rank_of(c->last.ring, waits))
+    if (c->blame.rank == hp_ring_rank_of(&c->last.ring->ring, waits))
         return 0;
     return c->blame.guilt == HP_GUILT_LEFT || c->blame.guilt == HP_GUILT_SILENT ||
            (c->blame.guilt == HP_GUILT_ABSENT && w->completed < c->blame.sequence && !hp_blame_awaits_stream(w));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * job: see job.h. A job gives each JOIN to its join group, turns complete groups into rings, hands every later frame
- * to its ring, and frees what is no longer needed. Connections belong to the owner, join groups and rosters to the job.
+ * job: see job.h. It gives each JOIN to its join group, turns complete groups into rings, hands every later frame to its
+ * ring, and frees what nobody needs. Connections belong to the owner, join groups and rosters to the job.
  */
 #include "rendezvous/job.h"
 
@@ -122,9 +122,8 @@ send_empty_roster(hp_job_conn *conn, uint64_t parent)
     uint8_t payload[HP_CONTROL_MAX];
     hp_ring none = {.comm = parent, .rank = -1};
     int next;
-    const hp_events *owner = conn->job->owner;
-    owner->send(owner->arg, conn, HP_ROSTER, payload, hp_part_put(payload, &none, -1, 0, &next));
-    hp_events_disconnect(owner, conn);
+    conn->job->owner->send(conn->job->owner->arg, conn, HP_ROSTER, payload, hp_part_put(payload, &none, -1, 0, &next));
+    hp_events_disconnect(conn->job->owner, conn);
 }
 
 static void
@@ -239,7 +238,7 @@ hp_job_ended(hp_job *job, int rank, int size, const char *host, uint64_t now)
 {
     for (hp_roster *r = job->rosters; r; r = r->next)
         if (r->world && r->ring.size == size && rank < size)
-            hp_roster_ended(r, rank);
+            hp_roster_ended(r, rank, now);
     if (job->ended.size)
         return; /* the first one is enough: no world of the whole job can be complete without it */
     job->ended = (hp_ended){.rank = rank, .size = size};
@@ -256,13 +255,13 @@ static hp_join_group *
 find_join_group(hp_job *job, const hp_join *join, uint64_t now)
 {
     int rank = join->parent ? join->parent_rank : join->member.rank;
+    int open = 0;
     for (hp_join_group *m = job->join_groups; m; m = m->next)
         if (!m->parent && hp_join_group_is(m, join) && m->failure.code && hp_join_group_has(m, rank))
             m->deadline = now;
     update(job, now);
     if (join->parent && !hp_job_ring(job->rosters, join->parent))
         return NULL;
-    int open = 0;
     for (hp_join_group *m = job->join_groups; m; m = m->next, open++)
         if (hp_join_group_is(m, join))
             return m;
@@ -428,23 +427,34 @@ refused(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_
     return 0;
 }
 
+/* One connection of a process has ended, so the process may have: its other rings doubt it. */
+static void
+doubt(hp_job *job, const hp_roster *here, const hp_member *who, uint64_t now)
+{
+    for (hp_roster *r = job->rosters; r; r = r->next) {
+        int rank = r == here ? -1 : hp_ring_rank_of(&r->ring, who);
+        if (rank >= 0 && r->peers[rank])
+            hp_link_loss_doubt(&r->losses, rank, now);
+    }
+}
+
 /* returns: the rank may be alive and dial again. */
 static void
 forget(hp_job_conn *conn, int returns, const char *why, uint64_t now)
 {
     hp_roster *r = conn->roster;
     hp_join_group *m = conn->join_group;
+    const hp_joined *joined = m && m->parent ? hp_join_group_entry(m, conn) : NULL;
+    const hp_member *who = joined ? &joined->member : r ? hp_roster_holder(r, conn->rank) : NULL;
     conn->roster = NULL;
     conn->join_group = NULL;
     hp_recall_forget(conn, now);
-    if (m && returns)
-        hp_join_group_broke(m, conn, now);
-    else if (m)
-        hp_join_group_lost(m, conn, now);
-    if (r && returns)
-        hp_roster_broke(r, conn->rank, now);
-    else if (r)
-        hp_roster_lost(r, conn->rank, why, now);
+    if (who && !returns)
+        doubt(conn->job, r, who, now);
+    if (m)
+        returns ? hp_join_group_broke(m, conn, now) : hp_join_group_lost(m, conn, now);
+    if (r)
+        returns ? hp_roster_broke(r, conn->rank, now) : hp_roster_lost(r, conn->rank, why, now);
     update(conn->job, now);
 }
 
@@ -452,8 +462,7 @@ forget(hp_job_conn *conn, int returns, const char *why, uint64_t now)
 static void
 spread(hp_job *job, const hp_wait_place *from, int ran, uint64_t now)
 {
-    const hp_roster *r = from->ring;
-    if (ran && r->state == HP_ROSTER_FAILED && r->cause.code == HOOP_ERR_TIMEOUT)
+    if (ran && from->ring->state == HP_ROSTER_FAILED && from->ring->cause.code == HOOP_ERR_TIMEOUT)
         hp_wait_chain_fail_others(job, from, now);
 }
 
@@ -528,26 +537,25 @@ hp_job_probed(hp_job *job, const hp_member *who, int ended, uint64_t now)
 {
     for (hp_join_group *m = job->join_groups; m; m = m->next)
         hp_join_group_probed(m, who, ended, now);
-    for (hp_roster *r = job->rosters; r; r = r->next)
-        for (int i = 0; i < r->ring.size; i++) {
-            if (!hp_member_same(&r->ring.members[i], who))
-                continue;
-            if (ended && !hp_recall_may_have_left(job, r, i))
-                hp_roster_ended(r, i);
-            else if (!ended)
-                hp_link_loss_alive(&r->losses, i, now);
-        }
+    for (hp_roster *r = job->rosters; r; r = r->next) {
+        int rank = hp_ring_rank_of(&r->ring, who);
+        if (rank >= 0 && ended && !hp_recall_may_have_left(job, r, rank, now))
+            hp_roster_ended(r, rank, now);
+        else if (rank >= 0 && !ended)
+            hp_roster_alive(r, rank, now);
+    }
     update(job, now);
 }
 
 void
 hp_job_unreached(hp_job *job, const hp_member *who, uint64_t now)
 {
-    for (hp_roster *r = job->rosters; r; r = r->next)
-        for (int i = 0; i < r->ring.size; i++)
-            if (hp_member_same(&r->ring.members[i], who) && r->witnesses[i].silence >= r->peer_timeout &&
-                !hp_link_loss_is_deaf(&r->losses, r->witnesses, r->peer_timeout, now))
-                hp_roster_cut_off(r, i);
+    for (hp_roster *r = job->rosters; r; r = r->next) {
+        int rank = hp_ring_rank_of(&r->ring, who);
+        if (rank >= 0 && r->witnesses[rank].silence >= r->peer_timeout &&
+            !hp_link_loss_is_deaf(&r->losses, r->witnesses, r->peer_timeout, now))
+            hp_roster_cut_off(r, rank);
+    }
     update(job, now);
 }
 

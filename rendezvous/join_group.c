@@ -295,8 +295,8 @@ vanished(hp_join_group *m, const hp_member *gone, uint64_t now)
     hp_join_group_fail(m, &error, now);
 }
 
-static hp_joined *
-find_peer(const hp_join_group *m, const void *peer)
+hp_joined *
+hp_join_group_entry(const hp_join_group *m, const void *peer)
 {
     for (int i = 0; i < m->joined_n; i++)
         if (m->joined[i].peer == peer)
@@ -329,7 +329,7 @@ hp_join_group_withdraw(hp_join_group *m, int joined)
 void
 hp_join_group_lost(hp_join_group *m, const void *peer, uint64_t now)
 {
-    const hp_joined *entry = find_peer(m, peer);
+    const hp_joined *entry = hp_join_group_entry(m, peer);
     if (!entry)
         return;
     hp_member gone = entry->member;
@@ -341,7 +341,7 @@ hp_join_group_lost(hp_join_group *m, const void *peer, uint64_t now)
 void
 hp_join_group_broke(hp_join_group *m, const void *peer, uint64_t now)
 {
-    hp_joined *entry = find_peer(m, peer);
+    hp_joined *entry = hp_join_group_entry(m, peer);
     if (!m->parent || m->shrink || !entry || !entry->number) {
         hp_join_group_lost(m, peer, now);
         return;

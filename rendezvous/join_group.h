@@ -74,6 +74,7 @@ hoop_result hp_join_group_join(hp_join_group *join_group, void *peer, const hp_j
                                hoop_error *error);
 void hp_join_group_lost(hp_join_group *join_group, const void *peer,
                         uint64_t now); /* a world goes on waiting, a split is over */
+hp_joined *hp_join_group_entry(const hp_join_group *join_group, const void *peer); /* NULL: it is not in the group */
 /* The JOIN of joined[joined], as far as it is kept. */
 hp_join hp_join_group_joined(const hp_join_group *join_group, int joined);
 /* It has its place elsewhere, and is not in the group any more. */

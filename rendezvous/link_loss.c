@@ -20,6 +20,7 @@ enum {
     HOLD_MS = 100,
     ENDED_MS = 500, /* instead of that, if the peer may be a process that has ended */
     AWAY_MS = 500,
+    DOUBT_MS = 1500,    /* by then a probe has told whether another process ended before */
     SILENT_MS = 1000,   /* of a host, if a connection to it timed out; */
     DEAF_MS = 5000,     /* if it ended: what a host that hears nothing sends still arrives */
     SEEN_MS = 1000,     /* a rank that sent a frame so lately is alive */
@@ -30,14 +31,15 @@ enum {
 int
 hp_link_loss_open(hp_link_losses *losses, int size)
 {
-    *losses = (hp_link_losses){.size = size, .first = -1};
+    *losses = (hp_link_losses){.size = size, .first = -1, .gone = -1};
     losses->loss = hp_alloc((size_t)size, sizeof(hp_loss));
     losses->away = hp_alloc((size_t)size, sizeof(uint64_t));
     losses->alive = hp_alloc((size_t)size, sizeof(uint64_t));
+    losses->doubted = hp_alloc((size_t)size, sizeof(uint64_t));
     losses->since = hp_alloc((size_t)size, sizeof(uint64_t));
     for (int i = 0; losses->loss && i < size; i++)
         losses->loss[i].peer = -1;
-    return losses->loss && losses->away && losses->alive && losses->since;
+    return losses->loss && losses->away && losses->alive && losses->doubted && losses->since;
 }
 
 void
@@ -46,6 +48,7 @@ hp_link_loss_close(hp_link_losses *losses)
     free(losses->loss);
     free(losses->away);
     free(losses->alive);
+    free(losses->doubted);
     free(losses->since);
 }
 
@@ -83,15 +86,62 @@ hp_link_loss_away(hp_link_losses *losses, int rank, uint64_t now)
 void
 hp_link_loss_alive(hp_link_losses *losses, int rank, uint64_t now)
 {
+    losses->doubted[rank] = 0;
     if (losses->away[rank])
         losses->alive[rank] = now;
+}
+
+int
+hp_link_loss_is_idle(const hp_link_losses *losses, int rank, uint64_t now)
+{
+    return losses->alive[rank] && now - losses->away[rank] >= AWAY_MS * HP_MS;
+}
+
+void
+hp_link_loss_doubt(hp_link_losses *losses, int rank, uint64_t now)
+{
+    if (!losses->doubted[rank])
+        losses->doubted[rank] = now;
 }
 
 void
 hp_link_loss_back(hp_link_losses *losses, int rank)
 {
     losses->away_n -= losses->away[rank] != 0;
-    losses->away[rank] = 0;
+    losses->away[rank] = losses->doubted[rank] = 0;
+}
+
+/*
+ * Whether rank a has ended, or may have, before rank b, which the server knows of since `since`. What is proven elsewhere comes
+ * first: a connection may have broken for another reason, and has if the process was alive afterwards. Of two that broke, the
+ * first is that of the process which a probe has proven to have ended first.
+ */
+static int
+is_earlier(const hp_link_losses *losses, int a, int b, uint64_t since)
+{
+    if (losses->doubted[a] || losses->doubted[b])
+        return losses->doubted[a] && (!losses->doubted[b] || losses->doubted[a] < losses->doubted[b]);
+    return losses->away[a] && !losses->alive[a] && losses->away[a] <= since && !losses->away[b];
+}
+
+void
+hp_link_loss_ended(hp_link_losses *losses, int rank, uint64_t now)
+{
+    if (losses->gone == rank || (losses->gone >= 0 && !is_earlier(losses, rank, losses->gone, losses->gone_at)))
+        return;
+    losses->gone = rank;
+    losses->gone_at = now;
+}
+
+int
+hp_link_loss_named(hp_link_losses *losses, const hp_witness *w, uint64_t now)
+{
+    int gone = losses->gone, waits = gone >= 0 && now - losses->gone_at < DOUBT_MS * HP_MS;
+    for (int i = 0; waits && i < losses->size; i++)
+        if (i != gone && !w[i].left && is_earlier(losses, i, gone, losses->gone_at))
+            return -1;
+    losses->gone = -1;
+    return gone;
 }
 
 int
@@ -225,13 +275,16 @@ is_ripe(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
 
 /*
  * An orderly close is that of a process that has ended, and its control connection may have been reset because of
- * unread bytes; a reset may hit all connections of a process.
+ * unread bytes; a reset may hit all connections of a process. One that is made again proves nothing of a rank that was away
+ * before: behind a proxy no probe shows that it computes.
  */
 static int
-has_ended(const hp_link_losses *losses, const hp_loss *loss, uint64_t now)
+has_ended(const hp_link_losses *losses, int reporter, uint64_t now)
 {
+    const hp_loss *loss = &losses->loss[reporter];
+    uint64_t lasted = now - losses->since[reporter];
     return (loss->number == 0 && !loss->repaired && !losses->alive[loss->peer]) ||
-           is_away(losses, loss->peer, AWAY_MS, now);
+           (is_away(losses, loss->peer, AWAY_MS, now) && lasted >= (loss->repaired ? HP_RETURN_MS : 0) * HP_MS);
 }
 
 /*
@@ -272,7 +325,7 @@ hp_link_loss_judge(const hp_link_losses *losses, const hp_witness *w, int hasty,
         const hp_loss *loss = &losses->loss[i];
         if (loss->peer < 0)
             continue;
-        if (losses->away[loss->peer] && has_ended(losses, loss, now))
+        if (losses->away[loss->peer] && has_ended(losses, i, now))
             return (hp_link_loss_cause){HP_LINK_LOSS_GONE, loss->peer, i, loss->number, 0, loss->sequence};
         if (losses->loss[loss->peer].peer == i && !is_repaired(losses, i, w, now))
             return between(losses, w, i, now);
@@ -310,147 +363,4 @@ hp_link_loss_error(const hp_link_loss_cause *cause, const hp_member *members, in
     error->reporter = reporter;
     error->sequence = cause->sequence;
     error->sys_errno = cause->number;
-}
-
-/* --- sentences about a rank that is gone: the ranks that remain have told which call the operation is --- */
-
-static hp_noun
-name_operation(const hp_ring_view *view, uint64_t sequence)
-{
-    static const hp_call unknown;
-    const hp_call *call = &unknown;
-    for (int i = 0; i < view->size; i++)
-        if (view->witnesses[i].report.sequence == sequence && view->witnesses[i].report.call.kind)
-            call = &view->witnesses[i].report.call;
-    return hp_say_operation(sequence, call);
-}
-
-void
-hp_departure_left(const hp_ring_view *view, int rank, int waiter, uint64_t sequence, hoop_error *error)
-{
-    hp_noun operation = {"a message"};
-    if (sequence != HP_NO_OPERATION)
-        operation = name_operation(view, sequence);
-    hp_err_set(error, HOOP_ERR_PEER_LOST, "%s left the communicator after %s while %s waits in %s",
-               hp_member_name(&view->members[rank]).text,
-               hp_say_count(view->witnesses[rank].completed, "operation").text,
-               hp_member_name(&view->members[waiter]).text, operation.text);
-    error->rank = rank;
-    error->sequence = sequence;
-}
-
-uint64_t
-hp_departure_operation(const hp_ring_view *view, int rank, uint64_t lost_in)
-{
-    uint64_t oldest = lost_in;
-    if (view->witnesses[rank].in_op)
-        return view->witnesses[rank].report.sequence;
-    for (int i = 0; !lost_in && i < view->size; i++)
-        if (view->witnesses[i].in_op && (!oldest || view->witnesses[i].report.sequence < oldest))
-            oldest = view->witnesses[i].report.sequence;
-    return oldest;
-}
-
-/* " during operation 17 (barrier)", or nothing. */
-static hp_noun
-name_time(const hp_ring_view *view, uint64_t sequence, int linking)
-{
-    hp_noun during = {""};
-    if (linking)
-        snprintf(during.text, HP_NOUN, " during bring-up");
-    else if (sequence)
-        snprintf(during.text, HP_NOUN, " during %.145s", name_operation(view, sequence).text);
-    return during;
-}
-
-void
-hp_departure_vanished(const hp_ring_view *view, int rank, uint64_t sequence, int linking, const char *why,
-                      hoop_error *error)
-{
-    hp_err_set(error, HOOP_ERR_PEER_LOST, "%s vanished%s: %s", hp_member_process(&view->members[rank]).text,
-               name_time(view, sequence, linking).text, why ? why : "its process ended or its connection broke");
-    error->rank = rank;
-    error->sequence = sequence;
-}
-
-static int
-is_silent(const hp_ring_view *view, int rank, uint64_t least)
-{
-    return view->witnesses[rank].silence >= least && !view->witnesses[rank].left;
-}
-
-/* Whether the ranks that are silent for so long are on more than one host, and the others on one at most. */
-static int
-are_most_silent(const hp_ring_view *view, int rank, uint64_t least)
-{
-    int hosts = 1, others = 0, other = -1;
-    for (int i = 0; i < view->size; i++) {
-        if (is_silent(view, i, least)) {
-            hosts += view->members[i].host_id != view->members[rank].host_id;
-        } else if (other < 0 || view->members[i].host_id != view->members[other].host_id) {
-            others++;
-            other = i;
-        }
-    }
-    return hosts > 1 && others <= 1;
-}
-
-void
-hp_departure_cut_off(const hp_ring_view *view, int rank, uint64_t sequence, int linking, hoop_error *error)
-{
-    const hp_member *who = &view->members[rank];
-    uint64_t silence = view->witnesses[rank].silence;
-    double seconds = (double)silence / 1e9;
-    hp_noun during = name_time(view, sequence, linking);
-    int most = are_most_silent(view, rank, silence / 2);
-    if (most)
-        hp_err_set(error, HOOP_ERR_PEER_LOST,
-                   "%s and all ranks on other hosts are cut off from the rendezvous server%s: their hosts have "
-                   "acknowledged nothing for %.1f s; look at the cable, switch and firewall of the server's host",
-                   hp_member_name(who).text, during.text, seconds);
-    else
-        hp_err_set(error, HOOP_ERR_PEER_LOST,
-                   "%s is cut off%s: its host has acknowledged nothing for %.1f s; look at its cable, its switch and "
-                   "its firewall",
-                   hp_member_process(who).text, during.text, seconds);
-    error->rank = most ? -1 : rank;
-    error->sequence = sequence;
-}
-
-/* The ranks that have not left. Returns their number. */
-static int
-name_missing(const hp_ring_view *view, char *out, size_t size)
-{
-    int missing = 0;
-    const hp_member *first = NULL;
-    for (int i = view->size - 1; i >= 0; i--)
-        if (!view->witnesses[i].left) {
-            first = &view->members[i];
-            missing++;
-        }
-    if (missing == 0)
-        snprintf(out, size, "%s", "");
-    else if (missing == 1)
-        snprintf(out, size, "; %s did not come back after its control connection broke", hp_member_process(first).text);
-    else
-        snprintf(out, size, "; %s and %s did not come back after their control connections broke",
-                 hp_member_process(first).text, hp_say_count((uint64_t)missing - 1, "other").text);
-    return missing;
-}
-
-void
-hp_departure_over(const hp_ring_view *view, char *out, size_t size)
-{
-    char missing[400], left[32];
-    uint64_t most = 0;
-    int n = view->size - name_missing(view, missing, sizeof(missing));
-    for (int i = 0; i < view->size; i++)
-        if (view->witnesses[i].completed > most)
-            most = view->witnesses[i].completed;
-    if (n == view->size)
-        snprintf(left, sizeof(left), "%s%d", n == 1 ? "its " : "all ", n);
-    else
-        snprintf(left, sizeof(left), "%d of %d", n, view->size);
-    snprintf(out, size, "over: %s rank%s left after %s%s", left, view->size == 1 ? "" : "s",
-             hp_say_count(most, "operation").text, missing);
 }

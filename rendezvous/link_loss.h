@@ -16,9 +16,12 @@ typedef struct hp_link_losses {
     hp_loss *loss;     /* the first that it has reported; peer -1: none */
     uint64_t *away;    /* when its control connection broke; 0: it is up, or has ended */
     uint64_t *alive;   /* when its process was proven to be alive since then; 0: it was not */
+    uint64_t *doubted; /* since when its process may have ended, though its connection is up; 0: nobody says so */
     int away_n, first; /* first: the rank that reported first, or -1 */
     uint64_t *since;   /* when each did */
     uint64_t deaf;     /* when the server last heard no rank at all; 0: it always has */
+    int gone; /* a rank whose process has ended, and which is not named yet: others tell in which operation, or were earlier; -1: none */
+    uint64_t gone_at;
 } hp_link_losses;
 
 /* What the cause is. */
@@ -46,8 +49,19 @@ void hp_link_loss_lost(hp_link_losses *losses, int rank, const hp_loss *loss,
                        uint64_t now);                      /* only a rank's first one counts */
 void hp_link_loss_found(hp_link_losses *losses, int rank); /* the connection that the rank has lost was made again */
 void hp_link_loss_away(hp_link_losses *losses, int rank, uint64_t now);
-/* A rank that is away is proven to be alive: it may come back for as long as it dials. */
+/* A rank that is away is proven to be alive: it may come back for as long as it dials. A doubt is over. */
 void hp_link_loss_alive(hp_link_losses *losses, int rank, uint64_t now);
+/* A rank that is away is alive, and has not dialled for as long as one in an operation would need. */
+int hp_link_loss_is_idle(const hp_link_losses *losses, int rank, uint64_t now);
+/* A probe, or another ring, says that the process of this rank has ended. */
+void hp_link_loss_doubt(hp_link_losses *losses, int rank, uint64_t now);
+/* The process of this rank has ended. Of several, the first is kept: others may have ended because of it. */
+void hp_link_loss_ended(hp_link_losses *losses, int rank, uint64_t now);
+/*
+ * The rank that has ended and is to be named now, or -1. That waits for a moment while another one may have ended before: a
+ * reset may hide it.
+ */
+int hp_link_loss_named(hp_link_losses *losses, const hp_witness *witnesses, uint64_t now);
 void hp_link_loss_back(hp_link_losses *losses, int rank);
 
 /* hasty: decide now, without awaiting other reports. */
@@ -82,39 +96,5 @@ int hp_link_loss_returning(const hp_link_losses *losses, const hp_witness *witne
 void hp_link_loss_print(const hp_link_loss_cause *cause, const hp_member *members, char *out, size_t size);
 /* As an error; reporter -1: unknown. */
 void hp_link_loss_error(const hp_link_loss_cause *cause, const hp_member *members, int reporter, hoop_error *error);
-
-/* --- sentences about a rank that is gone while others need it --- */
-
-/*
- * PEER_LOST: "rank 3 (node2) left the communicator after 16 operations while rank 1 (node1) waits in operation 17
- * (barrier)". sequence: HP_NO_OPERATION for a message.
- */
-void hp_departure_left(const hp_ring_view *view, int rank, int waiter, uint64_t sequence, hoop_error *error);
-
-/*
- * The operation in which a vanished rank was. If it has not reported one: that in which a link loss was reported, or the
- * oldest that another rank is in. lost_in: of a link loss, 0: none. 0: none is known.
- */
-uint64_t hp_departure_operation(const hp_ring_view *view, int rank, uint64_t lost_in);
-
-/*
- * PEER_LOST: "rank 3 (node2, pid 811) vanished during operation 17 (barrier): its process ended or its connection
- * broke". sequence: 0 for none; linking: during bring-up; why: instead of the last part, or NULL.
- */
-void hp_departure_vanished(const hp_ring_view *view, int rank, uint64_t sequence, int linking, const char *why,
-                           hoop_error *error);
-
-/*
- * PEER_LOST: "rank 3 (node2, pid 811) is cut off during operation 17 (barrier): its host has acknowledged nothing for 31.0 s;
- * look at its cable, its switch and its firewall". If most hosts are as silent, the sentence is about the server's. rank
- * -1 then.
- */
-void hp_departure_cut_off(const hp_ring_view *view, int rank, uint64_t sequence, int linking, hoop_error *error);
-
-/*
- * "over: all 4 ranks left after 80 operations", or "over: 3 of 4 ranks left after 80 operations; rank 1 (node2, pid 811)
- * did not come back after its control connection broke".
- */
-void hp_departure_over(const hp_ring_view *view, char *out, size_t size);
 
 #endif

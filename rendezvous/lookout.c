@@ -46,8 +46,8 @@ hp_absence_list(const hp_job *job, const hp_member **out, int most)
     int n = 0;
     for (const hp_roster *r = job->rosters; r; r = r->next)
         for (int i = 0; i < r->ring.size; i++)
-            if (r->losses.away[i] ||
-                (r->state < HP_ROSTER_FAILED && !r->witnesses[i].left && r->witnesses[i].silence >= r->peer_timeout))
+            if (r->losses.away[i] || (r->state < HP_ROSTER_FAILED && !r->witnesses[i].left &&
+                                      (r->losses.doubted[i] || r->witnesses[i].silence >= r->peer_timeout)))
                 n = add(&r->ring.members[i], out, n, most);
     for (const hp_join_group *m = job->join_groups; m; m = m->next)
         for (int i = 0; i < m->joined_n; i++)

@@ -570,9 +570,13 @@ hp_membership_verdict(const hp_membership *m, hoop_error *error)
 void
 hp_membership_leave(hp_membership *m, uint64_t completed)
 {
-    m->given_up |= m->state == HP_CLIENT_GONE; /* it does not look for its server any more */
-    m->dial_at = m->state == HP_CLIENT_GONE ? HP_NEVER : m->dial_at;
-    if (m->state < HP_CLIENT_ROSTER || m->state > HP_CLIENT_GO || m->ring.size == 0)
+    if (m->state == HP_CLIENT_GONE && m->line != HP_LINE_UP) { /* it does not look for its server any more */
+        m->given_up = 1;
+        m->dial_at = HP_NEVER;
+        return;
+    }
+    int joins = m->state == HP_CLIENT_GONE; /* its server is back, and has not answered yet */
+    if (!joins && (m->state < HP_CLIENT_ROSTER || m->state > HP_CLIENT_GO || m->ring.size == 0))
         return;
     m->options.completed = completed;
     m->options.started = m->options.started > completed ? m->options.started : completed;

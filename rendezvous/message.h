@@ -109,6 +109,16 @@ typedef struct hp_ring {
     hp_member *members; /* by rank */
 } hp_ring;
 
+/* The rank of this process in the ring; -1: none. */
+static inline int
+hp_ring_rank_of(const hp_ring *ring, const hp_member *who)
+{
+    int rank = ring->size - 1;
+    while (rank >= 0 && !hp_member_same(&ring->members[rank], who))
+        rank--;
+    return rank;
+}
+
 /* What a rank in a long operation reports of itself. */
 typedef struct hp_report {
     uint64_t sequence; /* the oldest unfinished operation */

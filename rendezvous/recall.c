@@ -10,6 +10,7 @@
 #include "net/tcp.h"
 #include "rendezvous/admission.h"
 #include "rendezvous/half_split.h"
+#include "rendezvous/registration.h"
 #include "rendezvous/shrink.h"
 
 #include <stdio.h>
@@ -195,9 +196,12 @@ hp_recall_free(hp_job *job)
 
 /* --- a ring that is known again --- */
 
-/* Whether another rank waits for this one in an operation, a message or a split, or has lost its connection to it. */
+/*
+ * Whether another rank waits for this one in an operation, a message or a split, or has lost its connection to it. That of a
+ * split may be over for this one, which a rank that has the split's ring tells when it is back.
+ */
 static int
-is_missed(const hp_job *job, const hp_roster *r, int rank)
+is_missed(const hp_job *job, const hp_roster *r, int rank, uint64_t now)
 {
     int missed = 0;
     for (int i = 0; i < r->ring.size; i++) {
@@ -205,15 +209,15 @@ is_missed(const hp_job *job, const hp_roster *r, int rank)
         missed |= r->losses.loss[i].peer == rank || (w->in_op && w->report.awaited.rank == rank) ||
                   (w->waiting.call.kind && w->waiting.awaited.rank == rank);
     }
-    for (const hp_join_group *m = job->join_groups; m; m = m->next)
+    for (const hp_join_group *m = job->join_groups; m && now - r->opened >= HP_RETURN_MS * HP_MS; m = m->next)
         missed |= m->parent == r->ring.comm && !m->shrink && m->joined_n > 0 && !hp_join_group_has(m, rank);
     return missed;
 }
 
 int
-hp_recall_may_have_left(const hp_job *job, const hp_roster *r, int rank)
+hp_recall_may_have_left(const hp_job *job, const hp_roster *r, int rank, uint64_t now)
 {
-    return r->recalled && r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].heard && !is_missed(job, r, rank);
+    return r->recalled && r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].heard && !is_missed(job, r, rank, now);
 }
 
 /* Which of its ranks have told of it; NULL: out of memory. */
@@ -512,6 +516,7 @@ hp_recall_check(hp_job *job, uint64_t now)
         ask_another(job, r, now);
     for (hp_recall *r = job->recalls; r;)
         r = answer(job, r, now) ? job->recalls : r->next; /* that may have freed any of them */
+    hp_half_split_begin(job, now);
 }
 
 int

@@ -49,7 +49,7 @@ int hp_recall_timed(const hp_job *job); /* whether any time will be up */
  * Whether a rank that has ended may have left before: the server has never heard it, and no other rank misses it. One that
  * leaves says so to its neighbours.
  */
-int hp_recall_may_have_left(const hp_job *job, const hp_roster *roster, int rank);
+int hp_recall_may_have_left(const hp_job *job, const hp_roster *roster, int rank, uint64_t now);
 void hp_recall_free(hp_job *job); /* sends nothing */
 
 #endif

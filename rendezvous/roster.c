@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * roster: see roster.h. A rank reports an operation only if it takes long, so no report is the normal state. A rank
- * is blamed only for what others wait for, or when its connection breaks.
- */
+/* roster: see roster.h. A rank reports an operation only if it takes long, so no report is the normal state. */
 #include "rendezvous/roster.h"
 
 #include "base/clock.h"
@@ -10,6 +7,7 @@
 #include "base/mem.h"
 #include "base/say.h"
 #include "base/wire.h"
+#include "rendezvous/departure.h"
 #include "rendezvous/join_group.h"
 #include "rendezvous/link_loss.h"
 
@@ -38,8 +36,8 @@ allocate(hp_roster *r, int count)
     r->peers = hp_alloc(n, sizeof(void *));
     r->witnesses = hp_alloc(n, sizeof(hp_witness));
     r->ready = hp_rank_set_new(r->ring.size);
-    int opened = hp_link_loss_open(&r->losses, count);
-    return opened && r->ring.order && r->ring.members && r->peers && r->witnesses && r->ready;
+    return hp_link_loss_open(&r->losses, count) && r->ring.order && r->ring.members && r->peers && r->witnesses &&
+           r->ready;
 }
 
 hp_roster *
@@ -60,7 +58,6 @@ hp_roster_new(const hp_join_group *m, const char *label, const hp_joined *joined
     r->heartbeat = hp_heartbeat(m->op_timeout);
     r->opened = m->opened;
     r->deadline = m->shrink ? now + (m->deadline - m->opened) : m->deadline; /* its ranks have as long again */
-    r->gone = -1;
     r->moved = r->pings.waiting = now;
     hp_err_clear(&r->cause);
     int fits = allocate(r, count);
@@ -135,6 +132,7 @@ fail(hp_roster *r, const hoop_error *cause, int except)
                      : cause->phase                ? cause->phase
                                                    : HOOP_PHASE_OPERATION;
     r->state = HP_ROSTER_FAILED;
+    r->losses.gone = -1;
     send_all(r, except, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
     snprintf(line, sizeof(line), "failed: %s", r->cause.text);
     log_text(r, line);
@@ -149,8 +147,8 @@ hp_roster_fail(hp_roster *r, const hoop_error *cause)
     fail(r, cause, -1);
 }
 
-static void
-ring_is_up(hp_roster *r, uint64_t now)
+void
+hp_roster_begin(hp_roster *r, uint64_t now)
 {
     char line[400];
     int hosts = hp_ring_hosts(&r->ring);
@@ -190,7 +188,8 @@ check_leavers(hp_roster *r)
         if (w->in_op && (waiter < 0 || w->report.sequence > r->witnesses[waiter].report.sequence))
             waiter = i;
     }
-    if (hp_link_loss_has_final(&r->losses)) /* a rank that leaves now may have failed because of that */
+    if (r->losses.gone >= 0 ||
+        hp_link_loss_has_final(&r->losses)) /* a rank that leaves now may have failed because of that */
         return;
     if (least < 0 || waiter < 0 || r->witnesses[waiter].report.sequence <= r->witnesses[least].completed)
         return;
@@ -265,12 +264,11 @@ hp_roster_cut_off(hp_roster *r, int rank)
     lose(r, rank, 1, NULL);
 }
 
-/* The verdict on a rank that is gone, which was put off. */
+/* The verdict on a rank that is gone, unless it is put off. */
 static void
-settle(hp_roster *r)
+settle(hp_roster *r, uint64_t now)
 {
-    int rank = r->gone;
-    r->gone = -1;
+    int rank = hp_link_loss_named(&r->losses, r->witnesses, now);
     if (rank >= 0)
         lose(r, rank, 0, NULL);
 }
@@ -283,14 +281,12 @@ static void
 ended(hp_roster *r, int rank, uint64_t now)
 {
     hp_ring_view view = hp_roster_view(r);
-    settle(r);
-    if (r->state != HP_ROSTER_RUNNING || r->witnesses[rank].left || r->present == 0 ||
-        hp_departure_operation(&view, rank, hp_link_loss_oldest(&r->losses))) {
-        lose(r, rank, 0, NULL);
-        return;
-    }
-    r->gone = rank;
-    r->gone_at = now;
+    int another = r->losses.gone >= 0;
+    if (r->state < HP_ROSTER_FAILED && !r->witnesses[rank].left)
+        hp_link_loss_ended(&r->losses, rank, now);
+    if (another || r->state != HP_ROSTER_RUNNING || r->present == 0 ||
+        hp_departure_operation(&view, rank, hp_link_loss_oldest(&r->losses)))
+        settle(r, now);
 }
 
 /* Weighs the reported link losses and the ranks that are away; sets a verdict if it is time for one. */
@@ -305,9 +301,9 @@ weigh(hp_roster *r, int hasty, uint64_t now)
         lose(r, cause.rank, 0, NULL);
     } else if (cause.finding == HP_LINK_LOSS_CUT) {
         hp_roster_cut_off(r, cause.rank);
-    } else if (cause.finding == HP_LINK_LOSS_LEFT) {
+    } else if (r->losses.gone < 0 && cause.finding == HP_LINK_LOSS_LEFT) { /* else because of that rank */
         left_early(r, cause.rank, cause.other, cause.sequence);
-    } else if (cause.finding == HP_LINK_LOSS_LINK) {
+    } else if (r->losses.gone < 0 && cause.finding == HP_LINK_LOSS_LINK) {
         hp_link_loss_error(&cause, r->ring.members, r->losses.first, &error);
         fail(r, &error, -1);
     }
@@ -317,7 +313,7 @@ weigh(hp_roster *r, int hasty, uint64_t now)
 void
 hp_roster_close(hp_roster *r, const hoop_error *cause, uint64_t now)
 {
-    settle(r);
+    settle(r, HP_NEVER);
     weigh(r, 1, now);
     if (r->state == HP_ROSTER_LINKING || hp_disagreement_is_open(&r->disagreement))
         fail(r, cause, -1);
@@ -345,7 +341,7 @@ leave(hp_roster *r, int rank, uint64_t completed, uint64_t now)
     w->left = 1;
     hp_refused_calls_withdraw(&r->refused_calls, rank, UINT64_MAX);
     r->left_n++;
-    if (r->state == HP_ROSTER_LINKING)
+    if (r->state == HP_ROSTER_LINKING && r->losses.gone < 0)
         lose(r, rank, 0, "it left");
     else if (r->state == HP_ROSTER_RUNNING)
         check_leavers(r);
@@ -362,7 +358,7 @@ ready(hp_roster *r, int rank, uint64_t now)
         return;
     hp_rank_set_add(r->ready, rank);
     if (++r->ready_n == r->ring.size)
-        ring_is_up(r, now);
+        hp_roster_begin(r, now);
 }
 
 static int
@@ -380,6 +376,8 @@ aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, 
         cause.rank >= r->ring.size)
         return malformed(error);
     cause.reporter = rank;
+    if (r->losses.gone >= 0)
+        return 0; /* its verdict comes, and this is a consequence */
     if (cause.code == HOOP_ERR_PEER_LOST &&
         r->witnesses[rank].silence >= SILENT_MS * HP_MS) /* it hears nobody, so it can blame nobody */
         hp_roster_cut_off(r, rank);
@@ -453,10 +451,10 @@ hp_roster_message(hp_roster *r, int rank, int type, const uint8_t *payload, size
 {
     r->witnesses[rank].last_seen = r->witnesses[rank].heard = now;
     if (type == HP_ABORT || type == HP_LEAVE)
-        settle(r);
+        settle(r, now);
     int result = take(r, rank, type, payload, n, now, error);
     if (type != HP_OUT)
-        settle(r);
+        settle(r, now);
     return result;
 }
 
@@ -490,12 +488,28 @@ hp_roster_broke(hp_roster *r, int rank, uint64_t now)
 }
 
 void
-hp_roster_ended(hp_roster *r, int rank)
+hp_roster_ended(hp_roster *r, int rank, uint64_t now)
 {
-    if (!r->losses.away[rank] && !r->witnesses[rank].silence)
+    if (!r->losses.away[rank] && !r->witnesses[rank].silence) {
+        hp_link_loss_doubt(&r->losses, rank, now); /* its connection will end, too */
         return;
-    hp_link_loss_back(&r->losses, rank);
-    lose(r, rank, 0, NULL);
+    }
+    if (r->state < HP_ROSTER_FAILED && !r->witnesses[rank].left)
+        hp_link_loss_ended(&r->losses, rank, now);
+    settle(r, now);
+    if (r->losses.gone < 0)
+        hp_link_loss_back(&r->losses, rank);
+}
+
+void
+hp_roster_alive(hp_roster *r, int rank, uint64_t now)
+{
+    hp_witness *w = &r->witnesses[rank];
+    hp_link_loss_alive(&r->losses, rank, now);
+    if (w->in_op && hp_link_loss_is_idle(&r->losses, rank, now)) {
+        w->in_op = 0;
+        r->in_op_n--;
+    }
 }
 
 void
@@ -518,25 +532,8 @@ int
 hp_roster_needed(const hp_roster *r, uint64_t here, uint64_t now)
 {
     int ended = r->state == HP_ROSTER_OVER || r->losses.away_n == 0;
-    return r->present > 0 || r->state == HP_ROSTER_LINKING || may_compute(r, here, now) ||
+    return r->present > 0 || r->state == HP_ROSTER_LINKING || r->losses.gone >= 0 || may_compute(r, here, now) ||
            (!ended && hp_link_loss_returning(&r->losses, r->witnesses, now));
-}
-
-/* Of the ranks, which have all joined, some are not connected. */
-static void
-fail_unlinked(hp_roster *r)
-{
-    hoop_error error;
-    int size = r->ring.size, late = size - r->ready_n;
-    hp_err_set(
-        &error, HOOP_ERR_RENDEZVOUS,
-        "all %d ranks joined, but the links of %d of them are not up (%s); can the hosts reach each other, or does a "
-        "firewall close their ports?",
-        size, late, hp_say_ranks(r->ready, size, 0).text);
-    for (int i = 0; late == 1 && i < size; i++)
-        if (!hp_rank_set_has(r->ready, i))
-            error.rank = i;
-    fail(r, &error, -1);
 }
 
 /*
@@ -557,28 +554,30 @@ hp_roster_timed(const hp_roster *r)
 {
     return r->state == HP_ROSTER_LINKING || (r->state == HP_ROSTER_FAILED && r->present == 0) ||
            (r->state == HP_ROSTER_RUNNING &&
-            (r->in_op_n > 0 || r->gone >= 0 || hp_disagreement_is_open(&r->disagreement) ||
+            (r->in_op_n > 0 || r->losses.gone >= 0 || hp_disagreement_is_open(&r->disagreement) ||
              hp_link_loss_waits(&r->losses)));
 }
 
 int
 hp_roster_tick(hp_roster *r, uint64_t now)
 {
+    hoop_error error;
     int linking = r->state == HP_ROSTER_LINKING;
     int gone = linking ? hp_link_loss_stayed_away(&r->losses, now) : -1; /* one that is away has time to come back */
-    if (gone >= 0)
+    if (gone >= 0) {
         lose(r, gone, 0, NULL);
-    else if (linking && now >= r->deadline)
-        fail_unlinked(r);
+    } else if (linking && now >= r->deadline) {
+        hp_departure_unlinked(r->ready, r->ring.size, r->ready_n, &error);
+        fail(r, &error, -1);
+    }
     judge_calls(r, now);
-    if (r->gone >= 0 && now - r->gone_at >= TELL_MS * HP_MS)
-        settle(r);
+    if (r->losses.gone >= 0 && now - r->losses.gone_at >= TELL_MS * HP_MS)
+        settle(r, now);
     weigh(r, 0, now);
-    if (r->state != HP_ROSTER_RUNNING || r->in_op_n == 0)
+    if (r->state != HP_ROSTER_RUNNING || r->in_op_n == 0 || r->losses.gone >= 0)
         return 0;
     int refused = hp_refused_calls_due(&r->refused_calls, r->witnesses, r->ring.size, now);
     if (refused >= 0) {
-        hoop_error error;
         hp_refused_calls_print(&r->refused_calls, &r->ring.members[refused], &error);
         fail(r, &error, -1);
         return 0;

@@ -47,8 +47,6 @@ typedef struct hp_roster {
     uint64_t *ready;              /* a bit by rank */
     uint32_t splits;              /* splits with numbers below this are over */
     int present, ready_n, left_n, in_op_n;
-    int gone; /* a rank that has vanished, while nobody has told in which operation; -1: none */
-    uint64_t gone_at;
     hp_link_losses losses; /* link losses, and ranks that are away */
     hoop_error cause;      /* in FAILED */
     hoop_error asked; /* a rank's time-out, of which the owner judges the cause; code HOOP_SUCCESS: there is none */
@@ -82,8 +80,15 @@ void hp_roster_lost(hp_roster *roster, int rank, const char *why, uint64_t now);
 void hp_roster_broke(hp_roster *roster, int rank, uint64_t now);
 /* Its host has been silent for peer_timeout, and a probe has shown that it is not back. */
 void hp_roster_cut_off(hp_roster *roster, int rank);
-/* This rank's process has ended for certain: if the rank is away, it does not come back. */
-void hp_roster_ended(hp_roster *roster, int rank);
+/* Its links are up: all its ranks hear that. */
+void hp_roster_begin(hp_roster *roster, uint64_t now);
+/* This rank's process has ended for certain: if the rank is away, it does not come back; else it is doubted. */
+void hp_roster_ended(hp_roster *roster, int rank, uint64_t now);
+/*
+ * This rank's process is proven to be alive. One in an operation dials again at once, so one that does not is in none: what
+ * it said of the end of its operation was lost with its connection. Or it was stopped, and others wait for it.
+ */
+void hp_roster_alive(hp_roster *roster, int rank, uint64_t now);
 /* The rank is connected again (admission.h), and has completed so many operations. */
 void hp_roster_back(hp_roster *roster, int rank, uint64_t completed, uint64_t now);
 /* Whether it is the whole job's ring, or what shrinks and grows have made of it. */

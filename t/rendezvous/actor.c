@@ -92,18 +92,31 @@ is_right(storm *t, const seat *e, const hoop_error *error)
            (e->m.ring.size > 0 ? world_rank(actor_links(t, e), error->rank) : error->rank) == t->victim;
 }
 
+/* One that was free to go on has left, and the server that knew this has died: nobody can tell those who wait in the split. */
+static int
+is_forgotten(const storm *t, const actor *a)
+{
+    int left = 0;
+    for (int i = 0; i < t->n; i++)
+        left += i != a->rank && t->actors[i].at == AT_END;
+    return t->forgotten || (a->at <= AT_GO && t->s.deaths && left);
+}
+
 /* The call of this rank has failed, and its program ends: with destroy, or without. */
 static void
 fail(storm *t, actor *a, seat *e, const hoop_error *error)
 {
     if (t->s.log)
         diag("%.3f rank %d fails: %s", (double)t->s.time / 1e9, a->rank, error->text);
-    if (!t->died)
+    if (is_forgotten(t, a))
+        a->unheard = t->forgotten = 1;
+    else if (!t->died)
         storm_complain(t, a, error->text);
     else if (!t->hidden && !is_right(t, e, error))
         storm_complain(t, a, error->text);
     else if (error->code != HOOP_ERR_PEER_LOST && error->code != HOOP_ERR_RENDEZVOUS)
         storm_complain(t, a, error->text);
+    t->hidden |= t->s.time < t->s.server_frozen || t->s.time < t->s.server_dead; /* which ended first is not seen */
     links *l = e->m.ring.size > 0 ? actor_links(t, e) : NULL;
     if (l && !l->aborted) {
         l->aborted = 1;
@@ -245,9 +258,10 @@ dead_neighbour(storm *t, const links *l, const seat *e)
 }
 
 static void
-lose(storm *t, actor *a, seat *e, int peer)
+lose(storm *t, actor *a, seat *e, int peer, int repaired)
 {
     hp_loss loss = {.peer = peer, .number = storm_roll(t, 2) ? ECONNRESET : 0, .sequence = a->sequence[is_child(a, e)]};
+    loss.repaired = repaired;
     hp_report r = report_of(a, e);
     hp_membership_in_op(&e->m, &r, a->clock);
     a->in_op_told = 1;
@@ -266,7 +280,7 @@ hiccup(storm *t, actor *a, seat *e)
     if (!t->hiccups || a->found_at || t->died || t->s.time < t->hiccup_until ||
         t->s.time - t->last_trouble < 30 * HP_SEC || e->m.ring.size < 3 || storm_roll(t, 400))
         return;
-    lose(t, a, e, (e->m.ring.rank + 1) % e->m.ring.size);
+    lose(t, a, e, (e->m.ring.rank + 1) % e->m.ring.size, 1);
     actor_links(t, e)->broken = 1;
     t->hiccup_until = t->s.time + 2 * HP_SEC;
     a->found_at = a->clock + (20 + storm_roll(t, 380)) * HP_MS;
@@ -280,7 +294,7 @@ check_links(storm *t, actor *a, seat *e, const links *l)
         return;
     if (!a->suspects) {
         a->suspects = a->clock + (hp_membership_has_server(&e->m, a->clock) ? 800 : 200) * HP_MS;
-        lose(t, a, e, dead);
+        lose(t, a, e, dead, (int)storm_roll(t, 2));
     } else if (a->clock >= a->suspects) {
         fail_here(t, a, e, dead, HOOP_ERR_PEER_LOST, "its process has ended");
     }
@@ -362,10 +376,11 @@ be_in_join(storm *t, actor *a)
             a->at = AT_GO;
         }
     }
-    if (m->state == HP_CLIENT_GO && is_child(a, e)) {
+    int begun = m->state == HP_CLIENT_GO || (m->state == HP_CLIENT_GONE && a->at == AT_GO);
+    if (begun && is_child(a, e)) {
         hp_membership_placed(&a->world.m, m->options.split);
         next_scene(t, a);
-    } else if (m->state == HP_CLIENT_GO) {
+    } else if (begun) {
         go_on(t, a);
     }
     if (a->clock > m->options.deadline + 2 * HP_SEC)
@@ -398,7 +413,7 @@ be_leaving(storm *t, actor *a)
     seat_obey(e, a->clock);
     uint64_t waited = a->clock - a->left;
     int owes = hp_membership_is_away(&e->m) || !is_acknowledged(e);
-    if (hp_membership_is_leaving(&e->m) && waited < (owes ? 1000 : 100) * HP_MS)
+    if (hp_membership_is_leaving(&e->m) && waited < (owes ? PEER_MS : 100) * HP_MS)
         return;
     /* else its LEAVE arrives, if only behind a freeze */
     int is_lost = hp_membership_is_away(&e->m) || !e->wire || e->wire->rank_sees != HP_NEVER;
@@ -429,13 +444,14 @@ check_server(storm *t, actor *a)
         fail(t, a, e, &e->m.error);
 }
 
-/* What is driven: the ring on which the rank waits, and any whose control connection has to be made again. */
+/* What is driven: the ring on which the rank waits, and any whose control connection has to be made again, or lags. */
 static void
 drive(actor *a)
 {
     seat *both[] = {&a->world, &a->child}, *e = actor_seat(a);
     for (int i = 0; i < 2; i++) {
-        if (!both[i]->open || (!(both[i] == e && a->at != AT_WORK) && !hp_membership_is_away(&both[i]->m)))
+        if (!both[i]->open ||
+            (!(both[i] == e && a->at != AT_WORK) && !hp_membership_is_away(&both[i]->m) && !both[i]->m.owes_out))
             continue;
         if (hp_membership_is_away(&both[i]->m))
             hp_membership_return(&both[i]->m, a->sequence[i], a->completed[i], a->clock);

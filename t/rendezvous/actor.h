@@ -20,7 +20,8 @@ enum {
     LESS_LATE_MS = 25000,
     BRINGUP_MS = 200000, /* above all freezes together */
     CALM_MS = 3000,      /* within this time, without any trouble, a death is told to all who wait */
-    LEAVE_MS = 7000,     /* the longest destroy */
+    PEER_MS = 30000,     /* for how long destroy waits for a server that acknowledges nothing, */
+    LEAVE_MS = 40000,    /* and for how long at most */
     LAST_MS = 2000000    /* the longest job */
 };
 
@@ -69,6 +70,7 @@ typedef struct storm {
     int proxied;                     /* each rank is behind a proxy, which may close its connections */
     int mortal, victim, violent;     /* a rank will die; violent: its connections are reset */
     int hidden;                      /* the server cannot see its death for now */
+    int forgotten;                   /* a server without memory could not help but end the job */
     uint64_t dies_at, died, calm;    /* calm: for how long there is no trouble, after the death */
     uint64_t last_trouble, probed, hiccup_until;
     int server_only, limit_ms, late_ms; /* only the server is frozen; the limit of operations; how late ranks may be */

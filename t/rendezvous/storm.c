@@ -153,9 +153,9 @@ write_play(storm *t)
     for (int i = 0; i < t->scenes_n; i++) {
         scene *now = &t->scenes[i];
         uint64_t what = storm_roll(t, 8);
+        int was_open = open, apart;
         *now = (scene){
             .kind = open ? SCENE_CHILD_OPS : SCENE_OPS, .ops = 1 + (int)storm_roll(t, 30), .late = -1, .outsider = -1};
-        now->pause_ms = storm_roll(t, 2) ? 300 : 40;
         if (what < 3 && !open && splits) {
             now->kind = SCENE_SPLIT;
             now->outsider = storm_roll(t, 2) ? (int)storm_roll(t, (uint64_t)t->n) : -1;
@@ -166,11 +166,13 @@ write_play(storm *t)
             open = 0;
         } else if ((what == 4 || (what > 5 && t->server_only)) && !(open && alone)) {
             now->ops = 3000; /* short ones for longer than the limit */
-            now->pause_ms = 80;
         }
+        apart = alone && (open || was_open);
+        now->pause_ms = now->ops > 100 ? 80 : apart ? 40 : storm_roll(t, 2) ? 300 : 40;
         if (storm_roll(t, 2)) {
             now->late = (int)storm_roll(t, (uint64_t)t->n);
-            now->late_ms = (int)storm_roll(t, storm_roll(t, 2) || (open && alone) ? 2000 : (uint64_t)t->late_ms);
+            now->late_ms =
+                (int)storm_roll(t, storm_roll(t, 2) || apart || now->kind == SCENE_CLOSE ? 2000 : (uint64_t)t->late_ms);
         }
     }
     if (open)

@@ -116,7 +116,7 @@ downward net link parting stripe link_state medium shm receiver sender unacked p
 downward gpu gpu host cuda cuda_stream_sync cuda_queue cuda_bounce cuda_launch cuda_memtype cuda_context \
     cuda_internal cuda_driver kernels kernel_types cuda_kernel \
     reduce_plain reduce_avx2 reduce_avx512 reduce_loops arith codec device
-downward rendezvous server inquiry job_keys table rank_row lookout job recall half_split note admission job_watch hold_up whereabouts shrink grow job_state columns roster join_group straggler stall_warning disagreement refused_call ring_names link_loss blame \
+downward rendezvous server inquiry job_keys table rank_row lookout job recall half_split note admission job_watch hold_up whereabouts shrink grow job_state columns roster join_group straggler stall_warning disagreement refused_call ring_names departure link_loss blame \
     events client reporting membership registration statement control_conn message_fits message lateness
 downward lib create hoop bootstrap wait calls serve group leave entry join progress spin \
     standby round links overdue fault cut_off reports stats message_waits messages message_works devices works account \

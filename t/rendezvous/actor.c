@@ -92,6 +92,16 @@ is_right(storm *t, const seat *e, const hoop_error *error)
            (e->m.ring.size > 0 ? world_rank(actor_links(t, e), error->rank) : error->rank) == t->victim;
 }
 
+/* All others have ended: its links tell it so, whoever was the first. */
+static int
+is_alone(const storm *t, const actor *a)
+{
+    int others = 0;
+    for (int i = 0; i < t->n; i++)
+        others += i != a->rank && t->actors[i].at != AT_END;
+    return t->died && !others;
+}
+
 /* One that was free to go on has left, and the server that knew this has died: nobody can tell those who wait in the split. */
 static int
 is_forgotten(const storm *t, const actor *a)
@@ -332,6 +342,8 @@ be_in_op(storm *t, actor *a)
         return;
     }
     check_links(t, a, e, l);
+    if (is_alone(t, a) && a->clock - a->since > HP_RETURN_MS * HP_MS)
+        actor_end(a, 0);
     if (a->at != AT_OP)
         return;
     hiccup(t, a, e);

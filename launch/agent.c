@@ -226,6 +226,7 @@ handle(agent *a, const hp_agent_msg *msg)
         a->has_pinged = 1;
         hp_agent_msg_put(&a->out.buffer, HP_MSG_PONG, msg->payload, msg->size, NULL, 0);
         break;
+    case HP_MSG_RELET: a->lease = hp_lease_of(hp_get32(msg->payload) * HP_MS); break;
     case HP_MSG_AGAIN:
         rank = hp_get32(msg->payload);
         if (rank < (uint32_t)a->spec.world)

@@ -36,6 +36,7 @@ static const rule rules[] = {
     [HP_MSG_LOOK] = {HP_TO_AGENT, 0, 0},
     [HP_MSG_PING] = {HP_TO_AGENT, 8, 8},
     [HP_MSG_AGAIN] = {HP_TO_AGENT, 4, 4},
+    [HP_MSG_RELET] = {HP_TO_AGENT, 4, 4},
     [HP_MSG_STARTED] = {HP_TO_LAUNCHER, 8, 8},
     [HP_MSG_OUTPUT] = {HP_TO_LAUNCHER, 6, 5 + HP_AGENT_MSG_TEXT},
     [HP_MSG_EXIT] = {HP_TO_LAUNCHER, 24, 24},
@@ -56,6 +57,7 @@ static const rule rules[] = {
     [HP_MSG_RING_FAILED] = {HP_FROM_SERVER, sizeof(hoop_error) + 6, sizeof(hoop_error) + 6 + 4096},
     [HP_MSG_KNOCKED] = {HP_FROM_SERVER, 4, 4},
     [HP_MSG_STRANDED] = {HP_FROM_SERVER, 4, 4},
+    [HP_MSG_PEER_TIMEOUT] = {HP_FROM_SERVER, 4, 4},
 };
 
 void

@@ -42,6 +42,7 @@ typedef enum hp_agent_msg_type {
     HP_MSG_LOOK,      /* send the flight recorders as they are now */
     HP_MSG_PING,      /* u64, the launcher's time; the first one starts the lease (lease.h) */
     HP_MSG_AGAIN,     /* u32 rank: start a process for it that waits for a place; none runs */
+    HP_MSG_RELET,     /* u32 ms, > 0: peer_timeout_ms, as the program has set it */
     /* agent to launcher */
     HP_MSG_STARTED = 32, /* u32 rank | u32 pid */
     HP_MSG_OUTPUT,       /* u32 rank | u8 1 stdout, 2 stderr | bytes */
@@ -64,7 +65,8 @@ typedef enum hp_agent_msg_type {
     HP_MSG_SAID,        /* u32 number: all lines have been sent that this question asked for */
     HP_MSG_RING_FAILED, /* hoop_error | u32 pid of its rank | u8 1: of a split | its name */
     HP_MSG_KNOCKED,     /* u32 host: its agent has made a new connection */
-    HP_MSG_STRANDED     /* u32: how many processes wait for a place that nobody is left to give them */
+    HP_MSG_STRANDED,    /* u32: how many processes wait for a place that nobody is left to give them */
+    HP_MSG_PEER_TIMEOUT /* u32 ms, > 0: the longest peer_timeout_ms of the rings, when that changes */
 } hp_agent_msg_type;
 
 typedef struct hp_agent_msg {

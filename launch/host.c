@@ -19,6 +19,23 @@ enum {
     RECORDERS_A_RANK = 256 /* one of each communicator, of which a rank can be in so many at a time */
 };
 
+/* --- to an agent --- */
+
+static void
+tell(hp_host *host, hp_agent_msg_type type, const void *bytes, size_t n)
+{
+    hp_agent_msg_put(&host->conn->out.buffer, type, bytes, n, NULL, 0);
+    hp_agent_conn_push(host->conn);
+}
+
+static void
+tell_number(hp_host *host, hp_agent_msg_type type, uint32_t number)
+{
+    uint8_t value[4];
+    hp_put32(value, number);
+    tell(host, type, value, sizeof(value));
+}
+
 /* --- what an agent reports --- */
 
 /* Of a rank; 1: run.c hears of it. */
@@ -63,6 +80,24 @@ take_rank_message(hp_host *host, const hp_agent_msg *msg, hp_host_event *e)
     }
 }
 
+static void
+let(hp_host *host, uint32_t ms)
+{
+    hp_hosts *all = host->all;
+    host->lease = hp_lease_of((ms ? ms : 1) * HP_MS);
+    if (host->lease.ping >= all->pace)
+        return;
+    all->pace = host->lease.ping;
+    hp_timer_set(all->ping, all->pace);
+}
+
+static void
+relet(hp_host *host, uint32_t ms)
+{
+    let(host, ms);
+    tell_number(host, HP_MSG_RELET, ms);
+}
+
 /* 1: run.c hears of it. */
 static int
 take_message(hp_host *host, const hp_agent_msg *msg, hp_host_event *e)
@@ -104,12 +139,9 @@ take_message(hp_host *host, const hp_agent_msg *msg, hp_host_event *e)
             host->answered = sent;
         return 0;
     case HP_MSG_LEASE:
-        sent = hp_get32(msg->payload) ? hp_get32(msg->payload) : 1;
-        host->lease = hp_lease_of(sent * HP_MS);
-        if (host->lease.ping < all->pace) {
-            all->pace = host->lease.ping;
-            hp_timer_set(all->ping, all->pace);
-        }
+        let(host, hp_get32(msg->payload));
+        if (all->relet)
+            relet(host, all->relet);
         return 0;
     default: return take_rank_message(host, msg, e);
     }
@@ -143,23 +175,6 @@ static int
 is_remote(const hp_host *host)
 {
     return !host->all->mapping->host[host->index].here;
-}
-
-/* --- to an agent --- */
-
-static void
-tell(hp_host *host, hp_agent_msg_type type, const void *bytes, size_t n)
-{
-    hp_agent_msg_put(&host->conn->out.buffer, type, bytes, n, NULL, 0);
-    hp_agent_conn_push(host->conn);
-}
-
-static void
-tell_number(hp_host *host, hp_agent_msg_type type, uint32_t number)
-{
-    uint8_t value[4];
-    hp_put32(value, number);
-    tell(host, type, value, sizeof(value));
 }
 
 /* What still waits to be sent tells the agent the same. */
@@ -387,6 +402,15 @@ hp_hosts_again(hp_hosts *hosts, int rank)
 {
     hosts->ended[rank] = 0;
     tell_number(hp_hosts_of(hosts, rank), HP_MSG_AGAIN, (uint32_t)rank);
+}
+
+void
+hp_hosts_relet(hp_hosts *hosts, uint32_t ms)
+{
+    hosts->relet = ms ? ms : 1;
+    for (int i = 0; i < hosts->count; i++)
+        if (hosts->host[i].has_spec && !hosts->host[i].done)
+            relet(&hosts->host[i], hosts->relet);
 }
 
 void

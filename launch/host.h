@@ -65,6 +65,7 @@ struct hp_hosts {
     hp_places places;
     hp_timer *ping; /* agents behind a network are told now and then that this launcher lives, */
     uint64_t pace;  /* this often */
+    uint32_t relet; /* ms: peer_timeout_ms, as the ranks have it; 0: not known */
     int paused;     /* their output is not taken for now */
 };
 
@@ -94,6 +95,9 @@ hp_host *hp_hosts_of(const hp_hosts *hosts, int rank); /* where a rank runs; NUL
 
 /* Its agent starts a process for a rank that hp_places_next has named. */
 void hp_hosts_again(hp_hosts *hosts, int rank);
+
+/* The ranks' own peer_timeout_ms is so many ms: every lease follows it. */
+void hp_hosts_relet(hp_hosts *hosts, uint32_t ms);
 
 /* The agent of host number `host` >= 0 has made a new connection to the server. */
 void hp_hosts_knocked(hp_hosts *hosts, int host);

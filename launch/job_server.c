@@ -365,6 +365,10 @@ take_message(hp_job_server *s, const hp_agent_msg *msg, hp_server_event *event)
         event->what = HP_SERVER_KNOCKED;
         event->host = (int)hp_get32(msg->payload);
         return 1;
+    case HP_MSG_PEER_TIMEOUT:
+        event->what = HP_SERVER_PEER_TIMEOUT;
+        event->ms = hp_get32(msg->payload);
+        return 1;
     case HP_MSG_STRANDED: s->stranded = (int)hp_get32(msg->payload); return 0;
     default: s->answered = hp_get32(msg->payload); return 0;
     }

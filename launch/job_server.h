@@ -47,12 +47,13 @@ typedef struct hp_server_event {
     enum {
         HP_SERVER_LINE,        /* text, for the user */
         HP_SERVER_RING_FAILED, /* cause; pid: the process of its rank, 0: unknown; split: its name, NULL: all ranks */
-        HP_SERVER_KNOCKED      /* somebody on host number `host` has made a new connection, and knows the job's key */
+        HP_SERVER_KNOCKED,     /* somebody on host number `host` has made a new connection, and knows the job's key */
+        HP_SERVER_PEER_TIMEOUT /* ms: for how long a host may be unreachable, as the ranks say */
     } what;
     const char *text;
     const char *split;
     int host;
-    uint32_t pid;
+    uint32_t pid, ms;
     hoop_error cause;
 } hp_server_event;
 

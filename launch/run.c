@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * run: the launcher's life. STARTING: agents are started, until all have greeted; the server listens as soon as one of
- * them has told how it reaches this machine. Then every agent gets its spec. RUNNING: until every rank has exited. STOPPING: a rank failed, a host was lost, the time limit
- * is reached or the user stopped it: TERM, a grace, KILL. So ends a job whose ranks may be started again, too, since its
- * agents stay until then. FINISHED: every agent's process is reaped and the output is
- * written. The first cause decides the exit status; what follows from it is not reported.
+ * run: the launcher's life. STARTING: agents are started, until all have greeted; the server listens as soon as one has told
+ * how it reaches this machine. Then every agent gets its spec. RUNNING: until every rank has exited. STOPPING: a rank failed,
+ * a host was lost, the time limit is reached or the user stopped it: TERM, a grace, KILL. So ends a job whose ranks may be
+ * started again, too. FINISHED: the agents are reaped. The first cause decides the exit status, the others are not reported.
  */
 #include "launch/run.h"
 
@@ -77,6 +76,7 @@ hear_server(hp_run *run)
                 hp_silence_ring_failed(&run->silence, e.cause.rank);
             break;
         case HP_SERVER_KNOCKED: hp_hosts_knocked(&run->hosts, e.host); break;
+        case HP_SERVER_PEER_TIMEOUT: hp_hosts_relet(&run->hosts, e.ms); break;
         }
 }
 
@@ -117,8 +117,8 @@ sum_up(hp_run *run)
     if (server->deaths > 0)
         hp_diag(run->output, "no summary: the process of the rendezvous server has died, and lost what the ranks did");
     else
-        hp_diag(run->output, "no summary: no rank has told the server what it did; does the program create a "
-                             "communicator?");
+        hp_diag(run->output,
+                "no summary: no rank has told the server what it did; does the program create a communicator?");
 }
 
 /* --- stopping --- */

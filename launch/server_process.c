@@ -30,8 +30,9 @@ typedef struct server_process {
     hp_watch *watch;
     hp_buffer in;
     hp_write_queue out;
-    int stranded; /* as the launcher knows it */
-    int rows;     /* of the table that is being told */
+    int stranded;          /* as the launcher knows it, */
+    uint32_t peer_timeout; /* likewise */
+    int rows;              /* of the table that is being told */
     int over, status;
 } server_process;
 
@@ -219,6 +220,10 @@ hp_server_process_main(void)
         if (stranded != p.stranded)
             tell_number(&p, HP_MSG_STRANDED, (uint32_t)stranded);
         p.stranded = stranded;
+        uint32_t ms = p.server ? hp_server_peer_timeout(p.server) : 0;
+        if (ms && ms != p.peer_timeout)
+            tell_number(&p, HP_MSG_PEER_TIMEOUT, ms);
+        p.peer_timeout = ms ? ms : p.peer_timeout;
     }
     hp_server_free(p.server);
     hp_job_ranks_free(p.rank, p.size);

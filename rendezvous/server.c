@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * server: see server.h. The acceptor lets proven connections in. Each becomes a peer: a control connection, and what
- * its job knows of it (hp_job_conn); job.c decides what happens to it. This file has the sockets, the list of jobs and
- * one timer, and it closes connections that do not read.
+ * server: see server.h. The acceptor lets proven connections in. Each becomes a peer: a control connection, and what its
+ * job knows of it (hp_job_conn), which decides. Here are the sockets, the jobs and one timer, and who reads nothing is closed.
  */
 #include "rendezvous/server.h"
 
@@ -505,8 +504,8 @@ void
 hp_server_summarize(hp_server *server)
 {
     for (const hp_job *job = server->jobs; job; job = job->next)
-        for (const hp_roster *ring = job->rosters; ring; ring = ring->next)
-            on_ended(server, ring);
+        for (const hp_roster *r = job->rosters; r; r = r->next)
+            on_ended(server, r);
     server->options.summary = 0; /* rings that end now have been told of */
 }
 
@@ -514,6 +513,16 @@ uint64_t
 hp_server_stalled(const hp_server *server)
 {
     return hp_table_stalled(server->jobs, hp_loop_now(server->loop));
+}
+
+uint32_t
+hp_server_peer_timeout(const hp_server *server)
+{
+    uint64_t longest = 0;
+    for (const hp_job *job = server->jobs; job; job = job->next)
+        for (const hp_roster *r = job->rosters; r; r = r->next)
+            longest = r->state == HP_ROSTER_RUNNING && r->peer_timeout > longest ? r->peer_timeout : longest;
+    return (uint32_t)(longest / HP_MS);
 }
 
 int

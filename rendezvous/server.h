@@ -56,6 +56,9 @@ void hp_server_summarize(hp_server *server);
 /* ns for which the longest wait of any job has seen no progress; 0: no rank waits. */
 uint64_t hp_server_stalled(const hp_server *server);
 
+/* The longest peer_timeout_ms, in ms, of the rings that are up; 0: there is none. */
+uint32_t hp_server_peer_timeout(const hp_server *server);
+
 /* How many processes wait for a place in a job of which no ring is left, so that none can take them in. */
 int hp_server_stranded(const hp_server *server);
 

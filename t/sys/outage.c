@@ -10,6 +10,7 @@
  *     leaver    RANK computes for so long, and leaves; the others exchange messages for 8 s more
  *     broken    all compute for so long; then RANK's connections break, and all meet in a barrier
  *     first     all compute for so long; then RANK sends to rank 0, on a connection that does not exist yet
+ * OUTAGE_TIMEOUT_MS, if set, is its own peer_timeout_ms.
  */
 #include "hoop.h"
 
@@ -121,11 +122,16 @@ main(int argc, char **argv)
 {
     hoop_comm *comm;
     hoop_error error = {.size = sizeof(error), .rank = -1};
-    if (argc < 3 || hoop_comm_create(&comm, NULL) != HOOP_SUCCESS) {
+    hoop_config *config = hoop_config_new();
+    const char *own = getenv("OUTAGE_TIMEOUT_MS");
+    if (own)
+        hoop_config_set(config, "peer_timeout_ms", own);
+    if (argc < 3 || hoop_comm_create(&comm, config) != HOOP_SUCCESS) {
         hoop_comm_error(NULL, &error);
         printf("no ring: %s\n", error.text);
         return 2;
     }
+    hoop_config_free(config);
     int rank = hoop_comm_rank(comm), size = hoop_comm_size(comm);
     hoop_result result = hoop_barrier(comm);
     printf("up\n");

@@ -52,17 +52,6 @@ hp_half_split_is_complete(const hp_job *job, hp_join_group *m)
     return m->joined_n > 0 && hp_join_group_is_known(m);
 }
 
-/* Ranks that wait in a split have got their parts in those before, whether they have said so since the server was started or not. */
-static void
-learn_from_groups(const hp_job *job)
-{
-    for (const hp_join_group *m = job->join_groups; m; m = m->next) {
-        hp_roster *parent = m->split && !m->shrink ? hp_job_ring(job->rosters, m->parent) : NULL;
-        for (int i = 0; parent && parent->recalled && i < m->joined_n; i++)
-            hp_half_split_over(parent, m->joined[i].member.rank, m->split - 1);
-    }
-}
-
 /* Whether a rank has gone on, which it did not do before this ring began. One that has said something here has not. */
 static int
 has_begun(const hp_roster *r, const hp_roster *parent)
@@ -75,32 +64,13 @@ has_begun(const hp_roster *r, const hp_roster *parent)
     return 0;
 }
 
-/* Whether its ranks have made it once more: what is still connected here is of a moment ago. */
-static int
-is_replaced(const hp_job *job, const hp_roster *r)
-{
-    int here = 0;
-    const hp_roster *other = job->rosters;
-    while (other && (other->recalled || other->origin.parent != r->origin.parent ||
-                     other->origin.split != r->origin.split || other->origin.color != r->origin.color))
-        other = other->next;
-    for (int i = 0; other && i < r->ring.size; i++)
-        here |= r->peers[i] && hp_ring_rank_of(&other->ring, &r->ring.members[i]) < 0;
-    return other && !here;
-}
-
 void
-hp_half_split_begin(hp_job *job, uint64_t now)
+hp_half_split_begin(const hp_job *job, uint64_t now)
 {
-    learn_from_groups(job);
-    for (hp_roster *r = job->rosters; r; r = r->next) {
-        if (!r->recalled || r->ring.epoch || r->state != HP_ROSTER_LINKING)
-            continue;
-        if (has_begun(r, hp_job_ring(job->rosters, r->origin.parent)))
+    for (hp_roster *r = job->rosters; r; r = r->next)
+        if (r->recalled && !r->ring.epoch && r->state == HP_ROSTER_LINKING &&
+            has_begun(r, hp_job_ring(job->rosters, r->origin.parent)))
             hp_roster_begin(r, now);
-        else if (is_replaced(job, r))
-            r->state = HP_ROSTER_OVER;
-    }
 }
 
 int

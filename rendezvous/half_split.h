@@ -14,11 +14,8 @@ void hp_half_split_over(hp_roster *parent, int rank, uint32_t split);
 int hp_half_split_is_over(const hp_job *job, const hp_join_group *group); /* for any rank, as far as is known */
 /* Whether all ranks have joined it, but for those for which it is over. */
 int hp_half_split_is_complete(const hp_job *job, hp_join_group *group);
-/*
- * A ring that some of its ranks have begun to use, as they say by the splits they made since, begins for the others as well;
- * one that all have left, and made once more, is over.
- */
-void hp_half_split_begin(hp_job *job, uint64_t now);
+/* A ring that some of its ranks have begun to use, and left, as they say, begins for the others as well. */
+void hp_half_split_begin(const hp_job *job, uint64_t now);
 /* Whether a rank that refuses this split may mean the next one of this ring: for no rank it is known to be over. */
 int hp_half_split_is_next(const hp_roster *parent, uint32_t split);
 

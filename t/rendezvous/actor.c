@@ -456,14 +456,17 @@ check_server(storm *t, actor *a)
         fail(t, a, e, &e->m.error);
 }
 
-/* What is driven: the ring on which the rank waits, and any whose control connection has to be made again, or lags. */
+/*
+ * What is driven: the ring on which the rank waits, the one that it splits, and any whose control connection has to be made
+ * again, or lags.
+ */
 static void
 drive(actor *a)
 {
     seat *both[] = {&a->world, &a->child}, *e = actor_seat(a);
     for (int i = 0; i < 2; i++) {
-        if (!both[i]->open ||
-            (!(both[i] == e && a->at != AT_WORK) && !hp_membership_is_away(&both[i]->m) && !both[i]->m.owes_out))
+        int waits = both[i] == e ? a->at != AT_WORK : a->at <= AT_GO;
+        if (!both[i]->open || (!waits && !hp_membership_is_away(&both[i]->m) && !both[i]->m.owes_out))
             continue;
         if (hp_membership_is_away(&both[i]->m))
             hp_membership_return(&both[i]->m, a->sequence[i], a->completed[i], a->clock);

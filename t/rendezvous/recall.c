@@ -274,6 +274,34 @@ part_alone(void)
     sim_close(&s);
 }
 
+/* One rank of a part may have begun to use it, and gone: the others, whose links are up, hear nothing more from it. */
+static void
+one_has_begun(int begun)
+{
+    sim_open(&s);
+    sim_world(&s, N, 1);
+    sim_split(&s, 20, 0, 0);
+    uint64_t comm = s.conns[0].ring.comm;
+    const hp_statement of_part = {.origin = {.lineage = s.conns[20].ring.comm, .parent = comm, .split = 1},
+                                  .standing = HP_STANDS_LINKED,
+                                  .patience = 5000};
+    die();
+    for (int i = 1; i < N; i++) {
+        come(30 + i, 20 + i);
+        state(30 + i, 20 + i, &of_part, i == 1);
+        sim_say(&s, 30 + i, HP_READY, NULL, 0);
+    }
+    for (int i = 0; i < N; i++) {
+        const hp_statement statement = {
+            .origin = {.lineage = comm}, .standing = HP_STANDS_RUNNING, .placed = i == 0 && begun};
+        come(10 + i, i);
+        state(10 + i, i, &statement, i == 0);
+    }
+    is_int(begun, s.conns[31].go, "a part of which one rank is missing begins %s", begun ? "if that has begun" : "not");
+    is_int(begun, s.conns[33].go, "for all who wait");
+    sim_close(&s);
+}
+
 /* A rank whose call has failed is not one for which the split is over. */
 static void
 refuses(int first)
@@ -417,6 +445,8 @@ main(void)
     one_colour(1);
     one_rank();
     part_alone();
+    one_has_begun(0);
+    one_has_begun(1);
     refuses(0);
     refuses(1);
     no_grow();

@@ -32,7 +32,7 @@ hold_up()
     await grep -q '^#' out || diag "no table of hoop-bench: $(cat err)"
     kill -STOP "$(cat pid.1)"
     await stopped "$(cat pid.1)"
-    sleep 2
+    sleep 6
 }
 
 launch -n 3 ./rank
@@ -69,9 +69,9 @@ is 130 $? 'SIGINT: the status'
 like 'rank 1 \(.*\) ' "$(grep -v stopping err)" 'SIGINT: the table, since ranks waited for a second'
 ok 'in at most ten lines' test "$(grep -v 'stopping' err | grep -c '^hooprun: ')" -le 10
 
-launch -n 3 --timeout 14 ./rank
+launch -n 3 --timeout 20 ./rank
 hold_up
-await said 'the time limit of 14 s is reached'
+await said 'the time limit of 20 s is reached'
 kill -CONT "$(cat pid.1)"
 wait "$started"
 is 124 $? 'the time is over: the status'

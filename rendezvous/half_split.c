@@ -56,9 +56,10 @@ hp_half_split_is_complete(const hp_job *job, hp_join_group *m)
 static int
 has_begun(const hp_roster *r, const hp_roster *parent)
 {
-    for (int i = 0; parent && i < r->ring.size; i++) {
-        int rank = hp_ring_rank_of(&parent->ring, &r->ring.members[i]);
-        if (rank >= 0 && !r->witnesses[i].heard && parent->witnesses[rank].placed >= r->origin.split)
+    for (int rank = 0; parent && rank < parent->ring.size; rank++) {
+        int over = parent->witnesses[rank].placed >= r->origin.split;
+        int i = over ? hp_ring_rank_of(&r->ring, &parent->ring.members[rank]) : -1;
+        if (i >= 0 && !r->witnesses[i].heard)
             return 1;
     }
     return 0;

@@ -41,16 +41,10 @@ hp_job_new(const hp_events *owner, const uint8_t job_id[HP_JOB_ID_BYTES], const 
 void
 hp_job_free(hp_job *job)
 {
-    while (job->join_groups) {
-        hp_join_group *join_group = job->join_groups;
-        job->join_groups = join_group->next;
-        hp_join_group_free(join_group);
-    }
-    while (job->rosters) {
-        hp_roster *roster = job->rosters;
-        job->rosters = roster->next;
-        hp_roster_free(roster);
-    }
+    for (hp_join_group *m; (m = job->join_groups); hp_join_group_free(m))
+        job->join_groups = m->next;
+    for (hp_roster *r; (r = job->rosters); hp_roster_free(r))
+        job->rosters = r->next;
     hp_recall_free(job);
     hp_grow_free(job);
     hp_keys_drop(job->keys);
@@ -427,13 +421,13 @@ refused(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_
     return 0;
 }
 
-/* One connection of a process has ended, so the process may have: its other rings doubt it. */
+/* One connection of a process has ended, so the process may have: its other rings doubt it, if a probe can tell. */
 static void
 doubt(hp_job *job, const hp_roster *here, const hp_member *who, uint64_t now)
 {
     for (hp_roster *r = job->rosters; r; r = r->next) {
-        int rank = r == here ? -1 : hp_ring_rank_of(&r->ring, who);
-        if (rank >= 0 && r->peers[rank])
+        int rank = r == here || who->proxied ? -1 : hp_ring_rank_of(&r->ring, who);
+        if (rank >= 0)
             hp_link_loss_doubt(&r->losses, rank, now);
     }
 }
@@ -552,9 +546,11 @@ hp_job_unreached(hp_job *job, const hp_member *who, uint64_t now)
 {
     for (hp_roster *r = job->rosters; r; r = r->next) {
         int rank = hp_ring_rank_of(&r->ring, who);
+        if (rank >= 0)
+            hp_link_loss_trust(&r->losses, rank);
         if (rank >= 0 && r->witnesses[rank].silence >= r->peer_timeout &&
             !hp_link_loss_is_deaf(&r->losses, r->witnesses, r->peer_timeout, now))
-            hp_roster_cut_off(r, rank);
+            hp_roster_cut_off(r, rank, now);
     }
     update(job, now);
 }

@@ -20,12 +20,13 @@ enum {
     HOLD_MS = 100,
     ENDED_MS = 500, /* instead of that, if the peer may be a process that has ended */
     AWAY_MS = 500,
-    DOUBT_MS = 1500,    /* by then a probe has told whether another process ended before */
-    SILENT_MS = 1000,   /* of a host, if a connection to it timed out; */
-    DEAF_MS = 5000,     /* if it ended: what a host that hears nothing sends still arrives */
-    SEEN_MS = 1000,     /* a rank that sent a frame so lately is alive */
-    LEFT_MS = 10000,    /* a rank that has left has nothing more for who dials it for so long */
-    RELISTEN_MS = 10000 /* so soon after a cut every host has answered, and every rank has dialled again */
+    DOUBT_MS = 600,      /* by then a probe has told whether another process ended before */
+    SILENT_MS = 1000,    /* of a host, if a connection to it timed out; */
+    DEAF_MS = 5000,      /* if it ended: what a host that hears nothing sends still arrives */
+    SEEN_MS = 1000,      /* a rank that sent a frame so lately is alive */
+    LEFT_MS = 10000,     /* a rank that has left has nothing more for who dials it for so long */
+    RELISTEN_MS = 10000, /* so soon after a cut every host has answered, and every rank has dialled again */
+    CUT_MS = 60000       /* a rank that is cut off is expected for so long */
 };
 
 int
@@ -84,6 +85,13 @@ hp_link_loss_away(hp_link_losses *losses, int rank, uint64_t now)
 }
 
 void
+hp_link_loss_cut(hp_link_losses *losses, int rank, uint64_t now)
+{
+    hp_link_loss_away(losses, rank, now);
+    losses->cut = now;
+}
+
+void
 hp_link_loss_alive(hp_link_losses *losses, int rank, uint64_t now)
 {
     losses->doubted[rank] = 0;
@@ -94,7 +102,13 @@ hp_link_loss_alive(hp_link_losses *losses, int rank, uint64_t now)
 int
 hp_link_loss_is_idle(const hp_link_losses *losses, int rank, uint64_t now)
 {
-    return losses->alive[rank] && now - losses->away[rank] >= AWAY_MS * HP_MS;
+    return losses->away[rank] && losses->alive[rank] && now - losses->away[rank] >= AWAY_MS * HP_MS;
+}
+
+void
+hp_link_loss_trust(hp_link_losses *losses, int rank)
+{
+    losses->doubted[rank] = 0;
 }
 
 void
@@ -108,7 +122,7 @@ void
 hp_link_loss_back(hp_link_losses *losses, int rank)
 {
     losses->away_n -= losses->away[rank] != 0;
-    losses->away[rank] = losses->doubted[rank] = 0;
+    losses->away[rank] = losses->alive[rank] = losses->doubted[rank] = 0;
 }
 
 /*
@@ -120,7 +134,7 @@ static int
 is_earlier(const hp_link_losses *losses, int a, int b, uint64_t since)
 {
     if (losses->doubted[a] || losses->doubted[b])
-        return losses->doubted[a] && (!losses->doubted[b] || losses->doubted[a] < losses->doubted[b]);
+        return losses->doubted[a] && losses->doubted[a] < (losses->doubted[b] ? losses->doubted[b] : since);
     return losses->away[a] && !losses->alive[a] && losses->away[a] <= since && !losses->away[b];
 }
 
@@ -129,8 +143,8 @@ hp_link_loss_ended(hp_link_losses *losses, int rank, uint64_t now)
 {
     if (losses->gone == rank || (losses->gone >= 0 && !is_earlier(losses, rank, losses->gone, losses->gone_at)))
         return;
+    losses->gone_at = losses->gone >= 0 ? losses->gone_at : now;
     losses->gone = rank;
-    losses->gone_at = now;
 }
 
 int
@@ -159,7 +173,7 @@ hp_link_loss_returning(const hp_link_losses *losses, const hp_witness *w, uint64
         last = w[i].last_seen > last ? w[i].last_seen : last;
         last = losses->alive[i] > last ? losses->alive[i] : last;
     }
-    return losses->away_n && now - last < HP_RETURN_MS * HP_MS;
+    return losses->away_n && now - last < (losses->cut ? CUT_MS : HP_RETURN_MS) * HP_MS;
 }
 
 int
@@ -275,16 +289,17 @@ is_ripe(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
 
 /*
  * An orderly close is that of a process that has ended, and its control connection may have been reset because of
- * unread bytes; a reset may hit all connections of a process. One that is made again proves nothing of a rank that was away
- * before: behind a proxy no probe shows that it computes.
+ * unread bytes; a reset may hit all connections of a process. One that is made again proves nothing of a rank that has been
+ * away since before: behind a proxy no probe shows that it computes.
  */
 static int
 has_ended(const hp_link_losses *losses, int reporter, uint64_t now)
 {
     const hp_loss *loss = &losses->loss[reporter];
-    uint64_t lasted = now - losses->since[reporter];
+    int before = losses->away[loss->peer] + HOLD_MS * HP_MS < losses->since[reporter];
+    uint64_t least = loss->repaired && before ? HP_RETURN_MS * HP_MS : 0;
     return (loss->number == 0 && !loss->repaired && !losses->alive[loss->peer]) ||
-           (is_away(losses, loss->peer, AWAY_MS, now) && lasted >= (loss->repaired ? HP_RETURN_MS : 0) * HP_MS);
+           (is_away(losses, loss->peer, AWAY_MS, now) && now - losses->since[reporter] >= least);
 }
 
 /*

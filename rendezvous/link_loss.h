@@ -16,9 +16,10 @@ typedef struct hp_link_losses {
     hp_loss *loss;     /* the first that it has reported; peer -1: none */
     uint64_t *away;    /* when its control connection broke; 0: it is up, or has ended */
     uint64_t *alive;   /* when its process was proven to be alive since then; 0: it was not */
-    uint64_t *doubted; /* since when its process may have ended, though its connection is up; 0: nobody says so */
+    uint64_t *doubted; /* since when another ring, or a probe, says that its process has ended; 0: nobody does */
     int away_n, first; /* first: the rank that reported first, or -1 */
     uint64_t *since;   /* when each did */
+    uint64_t cut;      /* when a rank was found to be cut off; 0: none was */
     uint64_t deaf;     /* when the server last heard no rank at all; 0: it always has */
     int gone; /* a rank whose process has ended, and which is not named yet: others tell in which operation, or were earlier; -1: none */
     uint64_t gone_at;
@@ -49,12 +50,15 @@ void hp_link_loss_lost(hp_link_losses *losses, int rank, const hp_loss *loss,
                        uint64_t now);                      /* only a rank's first one counts */
 void hp_link_loss_found(hp_link_losses *losses, int rank); /* the connection that the rank has lost was made again */
 void hp_link_loss_away(hp_link_losses *losses, int rank, uint64_t now);
+/* It is cut off: if it is back within a minute, it hears so. */
+void hp_link_loss_cut(hp_link_losses *losses, int rank, uint64_t now);
 /* A rank that is away is proven to be alive: it may come back for as long as it dials. A doubt is over. */
 void hp_link_loss_alive(hp_link_losses *losses, int rank, uint64_t now);
 /* A rank that is away is alive, and has not dialled for as long as one in an operation would need. */
 int hp_link_loss_is_idle(const hp_link_losses *losses, int rank, uint64_t now);
 /* A probe, or another ring, says that the process of this rank has ended. */
 void hp_link_loss_doubt(hp_link_losses *losses, int rank, uint64_t now);
+void hp_link_loss_trust(hp_link_losses *losses, int rank); /* no probe tells */
 /* The process of this rank has ended. Of several, the first is kept: others may have ended because of it. */
 void hp_link_loss_ended(hp_link_losses *losses, int rank, uint64_t now);
 /*

@@ -217,7 +217,8 @@ is_missed(const hp_job *job, const hp_roster *r, int rank, uint64_t now)
 int
 hp_recall_may_have_left(const hp_job *job, const hp_roster *r, int rank, uint64_t now)
 {
-    return r->recalled && r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].heard && !is_missed(job, r, rank, now);
+    return r->recalled && r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].heard && !r->losses.doubted[rank] &&
+           !is_missed(job, r, rank, now);
 }
 
 /* Which of its ranks have told of it; NULL: out of memory. */

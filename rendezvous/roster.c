@@ -16,7 +16,6 @@
 #include <string.h>
 
 enum { TELL_MS = 100, SILENT_MS = 2000 };
-#define LONG (600 * HP_SEC) /* an operation without a limit */
 
 static void
 log_text(const hp_roster *r, const char *what)
@@ -259,8 +258,10 @@ lose(hp_roster *r, int rank, int cut, const char *why)
 }
 
 void
-hp_roster_cut_off(hp_roster *r, int rank)
+hp_roster_cut_off(hp_roster *r, int rank, uint64_t now)
 {
+    if (r->state < HP_ROSTER_FAILED && !r->witnesses[rank].left)
+        hp_link_loss_cut(&r->losses, rank, now);
     lose(r, rank, 1, NULL);
 }
 
@@ -300,7 +301,7 @@ weigh(hp_roster *r, int hasty, uint64_t now)
     if (cause.finding == HP_LINK_LOSS_GONE) {
         lose(r, cause.rank, 0, NULL);
     } else if (cause.finding == HP_LINK_LOSS_CUT) {
-        hp_roster_cut_off(r, cause.rank);
+        hp_roster_cut_off(r, cause.rank, now);
     } else if (r->losses.gone < 0 && cause.finding == HP_LINK_LOSS_LEFT) { /* else because of that rank */
         left_early(r, cause.rank, cause.other, cause.sequence);
     } else if (r->losses.gone < 0 && cause.finding == HP_LINK_LOSS_LINK) {
@@ -380,7 +381,7 @@ aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, 
         return 0; /* its verdict comes, and this is a consequence */
     if (cause.code == HOOP_ERR_PEER_LOST &&
         r->witnesses[rank].silence >= SILENT_MS * HP_MS) /* it hears nobody, so it can blame nobody */
-        hp_roster_cut_off(r, rank);
+        hp_roster_cut_off(r, rank, now);
     else if (r->state == HP_ROSTER_RUNNING && hp_disagreement_note(&r->disagreement, &cause, now))
         judge_calls(r, now);
     else if (cause.code == HOOP_ERR_TIMEOUT && (cause.flags & HOOP_ERROR_BEST_EFFORT))
@@ -518,14 +519,14 @@ hp_roster_back(hp_roster *r, int rank, uint64_t completed, uint64_t now)
     out(r, rank, completed, 1, now);
 }
 
-/* Whether a rank that is away may live and compute for long, behind a proxy, where no probe shows it. */
+/* Whether a rank that is away may live and compute for long, behind a proxy, where no probe shows it: 10 minutes without limit. */
 static int
 may_compute(const hp_roster *r, uint64_t here, uint64_t now)
 {
     int behind = 0;
     for (int i = 0; r->losses.away_n && i < r->ring.size; i++)
         behind |= r->losses.away[i] && r->ring.members[i].proxied;
-    return behind && r->state == HP_ROSTER_RUNNING && now - here < (r->op_timeout ? r->op_timeout : LONG);
+    return behind && r->state == HP_ROSTER_RUNNING && now - here < (r->op_timeout ? r->op_timeout : 600 * HP_SEC);
 }
 
 int

@@ -92,6 +92,14 @@ is_right(storm *t, const seat *e, const hoop_error *error)
            (e->m.ring.size > 0 ? world_rank(actor_links(t, e), error->rank) : error->rank) == t->victim;
 }
 
+static int
+names_ended(const storm *t, const hoop_error *error)
+{
+    const char *pid = strstr(error->text, "pid ");
+    int who = pid ? atoi(pid + 4) - 800 : -1;
+    return who >= 0 && who < t->n && t->actors[who].at == AT_END;
+}
+
 /* All others have ended: its links tell it so, whoever was the first. */
 static int
 is_alone(const storm *t, const actor *a)
@@ -109,7 +117,7 @@ is_forgotten(const storm *t, const actor *a)
     int left = 0;
     for (int i = 0; i < t->n; i++)
         left += i != a->rank && t->actors[i].at == AT_END;
-    return t->forgotten || (a->at <= AT_GO && t->s.deaths && left);
+    return t->forgotten || (a->at <= AT_GO && t->s.deaths && left && !t->died);
 }
 
 /* The call of this rank has failed, and its program ends: with destroy, or without. */
@@ -122,11 +130,11 @@ fail(storm *t, actor *a, seat *e, const hoop_error *error)
         a->unheard = t->forgotten = 1;
     else if (!t->died)
         storm_complain(t, a, error->text);
-    else if (!t->hidden && !is_right(t, e, error))
+    else if (!t->hidden && !is_right(t, e, error) && !(t->unwatched && names_ended(t, error)))
         storm_complain(t, a, error->text);
     else if (error->code != HOOP_ERR_PEER_LOST && error->code != HOOP_ERR_RENDEZVOUS)
         storm_complain(t, a, error->text);
-    t->hidden |= t->s.time < t->s.server_frozen || t->s.time < t->s.server_dead; /* which ended first is not seen */
+    t->unwatched |= t->s.time < t->s.server_frozen || t->s.time < t->s.server_dead;
     links *l = e->m.ring.size > 0 ? actor_links(t, e) : NULL;
     if (l && !l->aborted) {
         l->aborted = 1;

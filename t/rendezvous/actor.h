@@ -71,7 +71,8 @@ typedef struct storm {
     int mortal, victim, violent;     /* a rank will die; violent: its connections are reset */
     int hidden;                      /* the server cannot see its death for now */
     int forgotten;                   /* a server without memory could not help but end the job */
-    uint64_t dies_at, died, calm;    /* calm: for how long there is no trouble, after the death */
+    int unwatched; /* a rank ended because of the death while the server did not look: it cannot tell which was first */
+    uint64_t dies_at, died, calm; /* calm: for how long there is no trouble, after the death */
     uint64_t last_trouble, probed, hiccup_until;
     int server_only, limit_ms, late_ms; /* only the server is frozen; the limit of operations; how late ranks may be */
     uint64_t frost_ms;                  /* for how long something may be frozen yet */

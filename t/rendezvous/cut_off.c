@@ -65,6 +65,27 @@ test_silence(void)
     sim_close(&s);
 }
 
+/* When the others have ended, a rank that was cut off still hears why, if its cable is back in time. */
+static void
+test_back(int seconds)
+{
+    start();
+    silent(4, 4, 31);
+    for (int i = 0; i < N; i++)
+        if (i != 4)
+            sim_lose(&s, i);
+    sim_break(&s, 4);
+    sim_pass(&s, seconds * 1000);
+    sim_return(&s, 4, &s.conns[4], 0);
+    const char *text = s.conns[4].cause.text;
+    if (seconds < 60)
+        ok(strstr(text, "rank 4 (node3, pid 804) is cut off") != NULL, "one that is back after %d s: %s", seconds,
+           text);
+    else
+        ok(strstr(text, "does not know the ring") != NULL, "after %d s nobody knows it: %s", seconds, text);
+    sim_close(&s);
+}
+
 static void
 test_answers(void)
 {
@@ -196,6 +217,8 @@ main(void)
     plan_lazy();
     tap_limit(30);
     test_silence();
+    test_back(50);
+    test_back(70);
     test_answers();
     test_losses();
     test_line();

@@ -40,7 +40,7 @@ test_reset_hides(void)
     sim_break(&s, FIRST);
     sim_pass(&s, 100);
     sim_lose(&s, SECOND);
-    sim_pass(&s, 1000);
+    sim_pass(&s, 300);
     ok(is_named(-1), "one was reset, and another one has ended: the server does not know yet which was first");
     sim_abort(&s, 0, HOOP_ERR_PEER_LOST, 3, "a consequence");
     sim_lost(&s, 3, SECOND, 0, 1);
@@ -74,7 +74,7 @@ test_innocent(void)
     start();
     sim_break(&s, FIRST);
     sim_lose(&s, SECOND);
-    sim_pass(&s, 1400);
+    sim_pass(&s, 500);
     ok(is_named(-1), "the host of the first one does not answer");
     sim_pass(&s, 200);
     ok(is_named(SECOND), "nobody waits for that for long");
@@ -107,7 +107,7 @@ test_part_sees_it(void)
     is_int(800 + FIRST, who[0]->pid, "this one");
     sim_pass(&s, 20);
     sim_lose(&s, SECOND);
-    sim_pass(&s, 500);
+    sim_pass(&s, 300);
     ok(is_named(-1), "another rank has ended, because of that or not");
     answer(FIRST, 1);
     ok(is_named(-1), "a process that has ended has closed its connections");
@@ -122,6 +122,23 @@ test_part_sees_it(void)
     sim_pass(&s, 200);
     is_int(N - 1, sim_told(&s, N, -1, HOOP_ERR_PEER_LOST, SECOND), "it lives: the other one is named");
     is_int(0, hp_absence_list(s.job, who, N), "and nobody asks any more");
+    sim_close(&s);
+    start_part();
+    sim_lose(&s, SECOND);
+    sim_lose(&s, PART + FIRST);
+    sim_lose(&s, FIRST);
+    sim_pass(&s, 200);
+    is_int(N - 2, sim_told(&s, N, -1, HOOP_ERR_PEER_LOST, SECOND),
+           "a part that hears of another end later changes nothing");
+    sim_close(&s);
+    start_part();
+    sim_lose(&s, PART + FIRST);
+    hp_member silent = s.conns[0].ring.members[FIRST];
+    hp_job_unreached(s.job, &silent, s.now);
+    sim_pass(&s, 50);
+    sim_lose(&s, SECOND);
+    sim_pass(&s, 150);
+    is_int(N - 1, sim_told(&s, N, -1, HOOP_ERR_PEER_LOST, SECOND), "nor does a doubt that no probe could settle");
     sim_close(&s);
 }
 
@@ -139,6 +156,9 @@ test_lost_out(void)
     ok(is_named(-1), "one that is alive and does not dial is in no operation: none times out");
     is_int(0, sim_return(&s, FIRST, &s.conns[FIRST], 1), "it comes back");
     sim_report(&s, FIRST, 2, 1, 0);
+    answer(FIRST, 0);
+    const hp_roster *world = hp_job_ring(s.job->rosters, s.conns[0].ring.comm);
+    is_int(1, world->witnesses[FIRST].in_op, "and is in the next operation, whoever asks about it");
     sim_pass(&s, 3000);
     is_int(1, s.conns[0].causes, "the next operation has a limit as ever");
     sim_close(&s);

@@ -151,8 +151,9 @@ sim_close(sim *s)
         sim_lose(s, g);
         drop_ring(&s->conns[g]);
     }
-    sim_pass(s, HP_RETURN_MS + 500); /* a ring is kept for ranks that may dial again */
-    s->job->ended.size = 0;          /* for that alone it is kept */
+    sim_pass(s, HP_RETURN_MS + 500);                  /* a ring is kept for ranks that may dial again, */
+    sim_pass(s, hp_job_idle(s->job) ? 0 : 60 * 1000); /* and longer for one that was cut off */
+    s->job->ended.size = 0;                           /* for that alone it is kept */
     if (!hp_job_idle(s->job))
         bail("something is left in an empty hall");
     hp_job_free(s->job);

@@ -234,7 +234,8 @@ step(storm *t)
     check_calm(t);
 }
 
-static int innocent, judged; /* jobs in which nobody died, and those of which the server surely knows all leaves */
+static int innocent, judged,
+    forgotten; /* jobs in which nobody died, and those of which the server surely knows all leaves */
 
 /* At the end: all rings are over, and the server has forgotten them. */
 static void
@@ -249,6 +250,7 @@ check_end(storm *t)
     for (int i = 0; i < t->n; i++)
         excused |= t->actors[i].unheard;
     innocent += !t->died;
+    forgotten += t->forgotten;
     judged += !t->died && !excused;
     if (!hp_job_idle(t->s.job))
         storm_complain(t, NULL, "the server does not forget the job");
@@ -310,6 +312,7 @@ main(void)
     is_int(more, good, "%d random ones as well", more);
     ok(2 * judged > innocent, "nobody died in %d jobs, and of %d the server has heard all ranks leave", innocent,
        judged);
+    ok(100 * forgotten < innocent, "%d of them were ended because the server had forgotten who had left", forgotten);
     diag("%llu steps", steps);
     return tap_failures() != 0;
 }

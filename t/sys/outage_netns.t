@@ -87,6 +87,21 @@ pulled()
     rank_2_is_lost op late message first idle split
 }
 
+# Rank 2 hears of its fate when its cable is back.
+returns()
+{
+    what='the cable is back after the verdict'
+    begin 3000
+    job late late 30 2
+    netns_pull 3
+    ranks='0 1'
+    rank_2_is_lost late
+    netns_plug 3
+    ranks=2
+    wait_for 60 ended_all late
+    like "^6 2 [0-9.]+ rank 2 \\($id-3, pid [0-9]+\\) is cut off" "$(last late.2)" "$what: rank 2 hears that it was cut off"
+}
+
 plugged()
 {
     what='the cable is pulled for 8 s'
@@ -109,15 +124,18 @@ plugged()
     is '' "$(grep 'failed' server)" 'the server has taken no rank that left for lost'
 }
 
-# outages SECONDS...: the cable is out for so long, once after the other. What TCP would repair alone is no loss if
-# connections are made again, either.
+# outages MS SECONDS...: peer_timeout_ms; the cable is out for so long, once after the other. What TCP would repair alone is
+# no loss if connections are made again, either.
 outages()
 {
-    what="the cable is pulled for $* s"
+    limit=$1
+    shift
+    what="the cable is pulled for $* s, with a limit of $limit ms"
     lasts=0
     for seconds; do lasts=$((lasts + ${seconds%.*} + 3)); done
-    begin 120000
+    begin "$limit"
     job op op $((lasts + 5))
+    job idle idle $((lasts + 5))
     job late late $((lasts + 5)) 0
     job message message $((lasts + 5)) 1
     for seconds; do
@@ -126,7 +144,7 @@ outages()
         netns_plug 3
         sleep 2
     done
-    all_well op late message
+    all_well op idle late message
 }
 
 # A firewall, or a translator of addresses, has lost its table: new connections would work at once.
@@ -277,8 +295,12 @@ server_gone()
 scene pulled pulled 'the cable is pulled' pull
 scene deafened pulled 'packets to the host are lost' deafen
 scene plugged plugged
-scene short_outages outages 0.1 1 5
-[ "${HOOP_TEST_FULL:-0}" != 1 ] || scene long_outages outages 20 60
+scene returns returns
+scene short_outages outages 120000 0.1 1 5
+if [ "${HOOP_TEST_FULL:-0}" = 1 ]; then
+    for seconds in 12 20 27; do scene "out_for_$seconds" outages 30000 $seconds; done
+    for seconds in 45 90; do scene "out_for_$seconds" outages 120000 $seconds; done
+fi
 scene forgotten forgotten
 scene forgotten_while_out forgotten_while_out
 scene leaves_in_outage leaves_in_outage

@@ -80,22 +80,23 @@ take_rank_message(hp_host *host, const hp_agent_msg *msg, hp_host_event *e)
     }
 }
 
+/* Whether its agent is behind a network, which may fail unnoticed; a pipe to this machine's own agent does not. */
+static int
+is_remote(const hp_host *host)
+{
+    return !host->all->mapping->host[host->index].here;
+}
+
+/* The longer one of what the host's variables say and what the program has set counts. */
 static void
-let(hp_host *host, uint32_t ms)
+let(hp_host *host)
 {
     hp_hosts *all = host->all;
-    host->lease = hp_lease_of((ms ? ms : 1) * HP_MS);
-    if (host->lease.ping >= all->pace)
+    host->lease = hp_lease_of((host->own > all->relet ? host->own : all->relet) * HP_MS);
+    if (host->lease.ping >= all->pace || !is_remote(host))
         return;
     all->pace = host->lease.ping;
     hp_timer_set(all->ping, all->pace);
-}
-
-static void
-relet(hp_host *host, uint32_t ms)
-{
-    let(host, ms);
-    tell_number(host, HP_MSG_RELET, ms);
 }
 
 /* 1: run.c hears of it. */
@@ -139,9 +140,10 @@ take_message(hp_host *host, const hp_agent_msg *msg, hp_host_event *e)
             host->answered = sent;
         return 0;
     case HP_MSG_LEASE:
-        let(host, hp_get32(msg->payload));
+        host->own = hp_get32(msg->payload) ? hp_get32(msg->payload) : 1;
+        let(host);
         if (all->relet)
-            relet(host, all->relet);
+            tell_number(host, HP_MSG_RELET, all->relet);
         return 0;
     default: return take_rank_message(host, msg, e);
     }
@@ -168,13 +170,6 @@ hp_hosts_hear(hp_hosts *hosts, hp_host_event *e)
         }
     }
     return 0;
-}
-
-/* Whether its agent is behind a network, which may fail unnoticed; a pipe to this machine's own agent does not. */
-static int
-is_remote(const hp_host *host)
-{
-    return !host->all->mapping->host[host->index].here;
 }
 
 /* What still waits to be sent tells the agent the same. */
@@ -407,10 +402,14 @@ hp_hosts_again(hp_hosts *hosts, int rank)
 void
 hp_hosts_relet(hp_hosts *hosts, uint32_t ms)
 {
-    hosts->relet = ms ? ms : 1;
-    for (int i = 0; i < hosts->count; i++)
-        if (hosts->host[i].has_spec && !hosts->host[i].done)
-            relet(&hosts->host[i], hosts->relet);
+    hosts->relet = ms;
+    for (int i = 0; i < hosts->count; i++) {
+        hp_host *host = &hosts->host[i];
+        if (!host->own || host->done || host->given_up || host->conn->state == HP_AGENT_CONN_OVER)
+            continue;
+        let(host);
+        tell_number(host, HP_MSG_RELET, ms);
+    }
 }
 
 void

@@ -22,13 +22,14 @@ typedef struct hp_host {
     int count;           /* of the ranks that were started there first */
     hp_agent_conn *conn; /* NULL: not started, or not used */
     int has_spec;        /* the spec was sent: the ranks are starting or running */
-    hp_lease lease;      /* as its agent has told it */
-    uint64_t heard;      /* when its agent last said anything, which it does every second while ranks run there */
-    uint64_t answered;   /* when the last ping was sent that its agent has answered: both directions worked then */
-    uint64_t knocked; /* when its agent last made a new connection to the server, which it does if it hears nothing */
-    int asked;        /* it was asked for its flight recorders, and has not sent all of them */
-    int given_up;     /* its agent is not awaited any more: nothing has come from it for too long */
-    int done;         /* the agent has reported that everything there has ended, or that nothing was started */
+    uint32_t own;        /* ms: peer_timeout_ms, as its variables have it; 0: its agent has not told it yet */
+    hp_lease lease;
+    uint64_t heard;    /* when its agent last said anything, which it does every second while ranks run there */
+    uint64_t answered; /* when the last ping was sent that its agent has answered: both directions worked then */
+    uint64_t knocked;  /* when its agent last made a new connection to the server, which it does if it hears nothing */
+    int asked;         /* it was asked for its flight recorders, and has not sent all of them */
+    int given_up;      /* its agent is not awaited any more: nothing has come from it for too long */
+    int done;          /* the agent has reported that everything there has ended, or that nothing was started */
 } hp_host;
 
 /* What an agent has reported. */
@@ -65,7 +66,7 @@ struct hp_hosts {
     hp_places places;
     hp_timer *ping; /* agents behind a network are told now and then that this launcher lives, */
     uint64_t pace;  /* this often */
-    uint32_t relet; /* ms: peer_timeout_ms, as the ranks have it; 0: not known */
+    uint32_t relet; /* ms: peer_timeout_ms, as the rings have it; 0: not known */
     int paused;     /* their output is not taken for now */
 };
 

@@ -57,7 +57,7 @@ outages()
     begin late 20000 "$outage" late 36 0
     begin own 6000 env OUTAGE_TIMEOUT_MS=20000 "$outage" op 40
     await all_up op idle late own
-    sleep 1
+    sleep 6
     netns_lose 3
     sleep 14
     netns_find 3

@@ -201,12 +201,28 @@ bytes(reader *r, const char *option, const char *text)
     return (size_t)(value * unit);
 }
 
-static int
-named(reader *r, const char *what, const char *text, int (*find)(const char *name))
+/* Of the values that an option takes; NULL: there are no more. */
+static const char *
+name_at(int option, int index)
 {
-    int index = strcmp(text, "all") == 0 ? PERF_ALL : find(text);
-    if (index < 0 && strcmp(text, "all") != 0)
-        complain(r, "there is no %s called \"%s\": see hoop-bench --help", what, text);
+    switch (option) {
+    case 'o': return index < PERF_OPS ? perf_op_name(index) : NULL;
+    case 'd': return index < PERF_TYPES ? perf_type_at(index)->name : NULL;
+    default: return index < PERF_COLLS ? perf_coll_at(index)->name : NULL;
+    }
+}
+
+static int
+named(reader *r, int option, const char *what, const char *text, int (*find)(const char *name))
+{
+    int all = strcmp(text, "all") == 0, index = all ? PERF_ALL : find(text);
+    const char *best = NULL, *name;
+    hp_nearest nearest = hp_nearest_of(text);
+    for (int i = 0; (name = name_at(option, i)); i++)
+        best = hp_nearest_try(&nearest, name) ? name : best;
+    if (index < 0 && !all)
+        complain(r, "there is no %s called \"%s\"%s%s: see hoop-bench --help", what, text,
+                 best ? "; the nearest one is " : "", best ? best : "");
     return index;
 }
 
@@ -218,8 +234,8 @@ take(reader *r, int option, const char *text)
     case 'n': o->iterations = number(r, "-n", text, 1, 1000000); break;
     case 'w': o->warmup = number(r, "-w", text, 0, 1000000); break;
     case 'c': o->check = number(r, "-c", text, 0, 1000000); break;
-    case 'o': o->op = named(r, "operation", text, perf_op_named); break;
-    case 'd': o->type = named(r, "type", text, perf_type_named); break;
+    case 'o': o->op = named(r, option, "operation", text, perf_op_named); break;
+    case 'd': o->type = named(r, option, "type", text, perf_type_named); break;
     case 'r':
         o->root = strcmp(text, "all") == 0 || strcmp(text, "-1") == 0 ? PERF_ALL : number(r, "-r", text, 0, INT_MAX);
         break;
@@ -227,7 +243,7 @@ take(reader *r, int option, const char *text)
     case 'a': o->average = number(r, "-a", text, 0, 3); break;
     case 'g': o->gpus = number(r, "-g", text, 0, 1); break;
     case 'J': o->json = text; break;
-    case OPT_COLL: o->coll = named(r, "collective", text, perf_coll_named); break;
+    case OPT_COLL: o->coll = named(r, option, "collective", text, perf_coll_named); break;
     case OPT_STATS: o->stats = 1; break;
     case OPT_CSV: o->csv = text; break;
     case OPT_WIRE:

@@ -166,6 +166,9 @@ refused 2 '-e takes a size such as .* not "8Kfoo"' -e 8Kfoo
 refused 2 'no type called "real"' -d real
 refused 2 'no operation called "mean"' -o mean
 refused 2 'no collective called "shout"' --coll shout
+refused 2 'no collective called "allreduc"; the nearest one is allreduce: see' --coll allreduc
+refused 2 'no type called "flot"; the nearest one is float: see' -d flot
+refused 2 'no operation called "summ"; the nearest one is sum: see' -o summ
 refused 2 'float has no operation band: take one of integers, such as -d int32' -o band
 refused 2 'bool has no operation avg: a bool has no mean' -d bool -o avg --coll reduce
 refused 2 'there is no size between' -b 8 -e 4

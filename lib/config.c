@@ -362,6 +362,20 @@ hp_config_resolve(hoop_config *config, const hoop_config *calls, hoop_error *err
 }
 
 hoop_result
+hp_config_window(const hoop_config *config, hoop_error *error)
+{
+    int64_t window = hp_config_number(config, HP_SET_window), slices = hp_config_number(config, HP_SET_slices);
+    if (window == 1)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "window=1 is too small: use at least 2, or 0 for automatic");
+    if (window == 0 || window > slices)
+        return HOOP_SUCCESS;
+    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                      "window=%s is too small for slices=%s: a window below slices + 1 would deadlock the ring",
+                      hp_config_text(config, HP_SET_window), hp_config_text(config, HP_SET_slices));
+}
+
+hoop_result
 hp_config_check(char *const *variables, size_t n, hoop_error *error)
 {
     hoop_config config = {.secret = NULL};
@@ -375,6 +389,7 @@ hp_config_check(char *const *variables, size_t n, hoop_error *error)
         if (later == n)
             result = take_variable(&config, variables[i], name, error);
     }
+    result = result ? result : hp_config_window(&config, error);
     hp_secmem_free(config.secret);
     return result;
 }

@@ -21,20 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static hoop_result
-check_window(const hoop_config *config, hoop_error *error)
-{
-    int64_t window = hp_config_number(config, HP_SET_window), slices = hp_config_number(config, HP_SET_slices);
-    if (window == 1)
-        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                          "window=1 is too small: use at least 2, or 0 for automatic");
-    if (window == 0 || window > slices)
-        return HOOP_SUCCESS;
-    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                      "window=%s is too small for slices=%s: a window below slices + 1 would deadlock the ring",
-                      hp_config_text(config, HP_SET_window), hp_config_text(config, HP_SET_slices));
-}
-
 /* Everything that needs no other rank. */
 static hoop_result
 prepare(hoop_comm *comm, hoop_error *error)
@@ -50,7 +36,7 @@ prepare(hoop_comm *comm, hoop_error *error)
     hp_cuda_options options = {.device = (int)hp_config_number(&comm->config, HP_SET_cuda_device),
                                .blocks = (int)hp_config_number(&comm->config, HP_SET_cuda_blocks)};
     hp_cuda_configure(&options);
-    result = check_window(&comm->config, error);
+    result = hp_config_window(&comm->config, error);
     if (result == HOOP_SUCCESS)
         result = hp_host_ops.open(&comm->device[0], NULL, error);
     return result;

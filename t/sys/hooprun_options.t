@@ -48,6 +48,7 @@ run -n 1 -x HOOP_SHM=0 sh -c 'echo $HOOP_SHM'
 is 0 "$out" '... which -x mends'
 unset HOOP_SHM
 refused 'HOOP_SHM=yes: give a whole number from 0 to 1' '... with -x' -n 3 -x HOOP_SHM=yes true
+refused 'window=4 is too small for slices=4' 'settings that do not go together, once' -n 3 -x HOOP_SLICES=4 -x HOOP_WINDOW=4 true
 export HOOP_CONF_FILE=absent HOOP_SIZE=
 run -n 1 echo here
 is here "$out" 'the ranks read settings files themselves, and get a size of their own'

@@ -64,7 +64,6 @@ typedef struct agent {
     hp_watch *in_watch;
     hp_timer *look;
     hp_lease lease;
-    uint32_t own;      /* ms: peer_timeout_ms, as this host's variables have it */
     hp_timer *renewal; /* of the lease; looks whether it is over */
     uint64_t heard;    /* when bytes from the launcher came last */
     hp_knock knock;
@@ -170,14 +169,6 @@ check_lease(void *arg)
     hp_timer_set(a->renewal, a->lease.knock);
 }
 
-/* The longer one of what this host's variables say and what the program has set counts. */
-static void
-let(agent *a, uint32_t ms)
-{
-    a->own = a->own ? a->own : ms;
-    a->lease = hp_lease_of((ms > a->own ? ms : a->own) * HP_MS);
-}
-
 static void
 start_ranks(agent *a)
 {
@@ -189,7 +180,7 @@ start_ranks(agent *a)
     hp_flight_sweep();
     /* What the ranks here read as peer_timeout_ms, this process reads, too: it has their variables and settings files. */
     uint32_t ms = (uint32_t)hp_config_glance_number(HP_SET_peer_timeout_ms);
-    let(a, ms);
+    a->lease = hp_lease_of(ms * HP_MS);
     hp_knock_open(&a->knock, a->loop, getenv("HOOP_RENDEZVOUS"), a->secret_fd, a->spec.host);
     hp_agent_msg_put32(&a->out.buffer, HP_MSG_LEASE, ms);
     a->ranks = hp_ranks_start(a->loop, &a->spec, a->secret_fd, a->own_dir, &a->out.buffer, &start_error);
@@ -235,7 +226,7 @@ handle(agent *a, const hp_agent_msg *msg)
         a->has_pinged = 1;
         hp_agent_msg_put(&a->out.buffer, HP_MSG_PONG, msg->payload, msg->size, NULL, 0);
         break;
-    case HP_MSG_RELET: let(a, hp_get32(msg->payload)); break;
+    case HP_MSG_RELET: a->lease = hp_lease_of(hp_get32(msg->payload) * HP_MS); break;
     case HP_MSG_AGAIN:
         rank = hp_get32(msg->payload);
         if (rank < (uint32_t)a->spec.world)

@@ -92,7 +92,10 @@ static void
 let(hp_host *host)
 {
     hp_hosts *all = host->all;
-    host->lease = hp_lease_of((host->own > all->relet ? host->own : all->relet) * HP_MS);
+    uint32_t ms = host->own > all->relet ? host->own : all->relet;
+    host->lease = hp_lease_of(ms * HP_MS);
+    if (all->relet)
+        tell_number(host, HP_MSG_RELET, ms);
     if (host->lease.ping >= all->pace || !is_remote(host))
         return;
     all->pace = host->lease.ping;
@@ -142,8 +145,6 @@ take_message(hp_host *host, const hp_agent_msg *msg, hp_host_event *e)
     case HP_MSG_LEASE:
         host->own = hp_get32(msg->payload) ? hp_get32(msg->payload) : 1;
         let(host);
-        if (all->relet)
-            tell_number(host, HP_MSG_RELET, all->relet);
         return 0;
     default: return take_rank_message(host, msg, e);
     }
@@ -405,10 +406,8 @@ hp_hosts_relet(hp_hosts *hosts, uint32_t ms)
     hosts->relet = ms;
     for (int i = 0; i < hosts->count; i++) {
         hp_host *host = &hosts->host[i];
-        if (!host->own || host->done || host->given_up || host->conn->state == HP_AGENT_CONN_OVER)
-            continue;
-        let(host);
-        tell_number(host, HP_MSG_RELET, ms);
+        if (host->own && !host->done && !host->given_up && host->conn->state != HP_AGENT_CONN_OVER)
+            let(host);
     }
 }
 

@@ -425,8 +425,8 @@ refused(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_
 static void
 doubt(hp_job *job, const hp_roster *here, const hp_member *who, uint64_t now)
 {
-    for (hp_roster *r = job->rosters; r; r = r->next) {
-        int rank = r == here || who->proxied ? -1 : hp_ring_rank_of(&r->ring, who);
+    for (hp_roster *r = who->proxied ? NULL : job->rosters; r; r = r->next) {
+        int rank = r == here ? -1 : hp_ring_rank_of(&r->ring, who);
         if (rank >= 0)
             hp_link_loss_doubt(&r->losses, rank, now);
     }
@@ -547,7 +547,7 @@ hp_job_unreached(hp_job *job, const hp_member *who, uint64_t now)
     for (hp_roster *r = job->rosters; r; r = r->next) {
         int rank = hp_ring_rank_of(&r->ring, who);
         if (rank >= 0)
-            hp_link_loss_trust(&r->losses, rank);
+            r->losses.doubted[rank] = 0; /* no probe tells */
         if (rank >= 0 && r->witnesses[rank].silence >= r->peer_timeout &&
             !hp_link_loss_is_deaf(&r->losses, r->witnesses, r->peer_timeout, now))
             hp_roster_cut_off(r, rank, now);

@@ -106,12 +106,6 @@ hp_link_loss_is_idle(const hp_link_losses *losses, int rank, uint64_t now)
 }
 
 void
-hp_link_loss_trust(hp_link_losses *losses, int rank)
-{
-    losses->doubted[rank] = 0;
-}
-
-void
 hp_link_loss_doubt(hp_link_losses *losses, int rank, uint64_t now)
 {
     if (!losses->doubted[rank])

@@ -100,24 +100,20 @@ names_ended(const storm *t, const hoop_error *error)
     return who >= 0 && who < t->n && t->actors[who].at == AT_END;
 }
 
-/* All others have ended: its links tell it so, whoever was the first. */
 static int
-is_alone(const storm *t, const actor *a)
+others_ended(const storm *t, const actor *a)
 {
-    int others = 0;
+    int ended = 0;
     for (int i = 0; i < t->n; i++)
-        others += i != a->rank && t->actors[i].at != AT_END;
-    return t->died && !others;
+        ended += i != a->rank && t->actors[i].at == AT_END;
+    return ended;
 }
 
 /* One that was free to go on has left, and the server that knew this has died: nobody can tell those who wait in the split. */
 static int
 is_forgotten(const storm *t, const actor *a)
 {
-    int left = 0;
-    for (int i = 0; i < t->n; i++)
-        left += i != a->rank && t->actors[i].at == AT_END;
-    return t->forgotten || (a->at <= AT_GO && t->s.deaths && left && !t->died);
+    return t->forgotten || (a->at <= AT_GO && t->s.deaths && !t->died && others_ended(t, a));
 }
 
 /* The call of this rank has failed, and its program ends: with destroy, or without. */
@@ -350,8 +346,8 @@ be_in_op(storm *t, actor *a)
         return;
     }
     check_links(t, a, e, l);
-    if (is_alone(t, a) && a->clock - a->since > HP_RETURN_MS * HP_MS)
-        actor_end(a, 0);
+    if (t->died && others_ended(t, a) == t->n - 1 && a->clock - a->since > HP_RETURN_MS * HP_MS)
+        actor_end(a, 0); /* its links tell it, whoever was the first */
     if (a->at != AT_OP)
         return;
     hiccup(t, a, e);

@@ -33,13 +33,20 @@ is_named(int rank)
     return rank < 0 ? s.conns[0].causes == 0 : sim_told(&s, N, -1, HOOP_ERR_PEER_LOST, rank) == N - 2;
 }
 
+/* FIRST was reset, which may hide its end, and SECOND has ended. */
 static void
-test_reset_hides(void)
+start_hidden(void)
 {
     start();
     sim_break(&s, FIRST);
     sim_pass(&s, 100);
     sim_lose(&s, SECOND);
+}
+
+static void
+test_reset_hides(void)
+{
+    start_hidden();
     sim_pass(&s, 300);
     ok(is_named(-1), "one was reset, and another one has ended: the server does not know yet which was first");
     sim_abort(&s, 0, HOOP_ERR_PEER_LOST, 3, "a consequence");
@@ -55,10 +62,7 @@ test_reset_hides(void)
 static void
 test_innocent(void)
 {
-    start();
-    sim_break(&s, FIRST);
-    sim_pass(&s, 100);
-    sim_lose(&s, SECOND);
+    start_hidden();
     answer(FIRST, 0);
     sim_pass(&s, 200);
     ok(is_named(SECOND), "the first one is alive: the second one is named");
@@ -71,9 +75,7 @@ test_innocent(void)
     sim_pass(&s, 200);
     ok(is_named(SECOND), "it was known to be alive before: so is this");
     sim_close(&s);
-    start();
-    sim_break(&s, FIRST);
-    sim_lose(&s, SECOND);
+    start_hidden();
     sim_pass(&s, 500);
     ok(is_named(-1), "the host of the first one does not answer");
     sim_pass(&s, 200);

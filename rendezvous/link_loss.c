@@ -112,6 +112,15 @@ hp_link_loss_doubt(hp_link_losses *losses, int rank, uint64_t now)
         losses->doubted[rank] = now;
 }
 
+int
+hp_link_loss_doubts(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
+{
+    for (int i = 0; i < losses->size; i++)
+        if (losses->doubted[i] && !w[i].left && now - losses->doubted[i] < DOUBT_MS * HP_MS)
+            return 1;
+    return 0;
+}
+
 void
 hp_link_loss_back(hp_link_losses *losses, int rank)
 {

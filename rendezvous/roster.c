@@ -175,22 +175,24 @@ left_early(hp_roster *r, int rank, int waiter, uint64_t sequence)
     fail(r, &error, -1);
 }
 
-/* A rank has left after fewer operations than the one in which another rank waits: that rank would wait for ever. */
+/*
+ * A rank has left after fewer operations than the one in which another rank waits: that rank would wait for ever. It may have
+ * left because a process has ended, which the server may learn a moment later, or because it has lost a link.
+ */
 static void
-check_leavers(hp_roster *r)
+check_leavers(hp_roster *r, uint64_t now)
 {
     int least = -1, waiter = -1;
-    for (int i = 0; i < r->ring.size; i++) {
+    for (int i = 0; r->left_n && i < r->ring.size; i++) {
         const hp_witness *w = &r->witnesses[i];
         if (w->left && (least < 0 || w->completed < r->witnesses[least].completed))
             least = i;
         if (w->in_op && (waiter < 0 || w->report.sequence > r->witnesses[waiter].report.sequence))
             waiter = i;
     }
-    if (r->losses.gone >= 0 ||
-        hp_link_loss_has_final(&r->losses)) /* a rank that leaves now may have failed because of that */
-        return;
-    if (least < 0 || waiter < 0 || r->witnesses[waiter].report.sequence <= r->witnesses[least].completed)
+    if (least < 0 || waiter < 0 || r->witnesses[waiter].report.sequence <= r->witnesses[least].completed ||
+        now - r->witnesses[least].last_seen < TELL_MS * HP_MS || r->losses.gone >= 0 ||
+        hp_link_loss_has_final(&r->losses) || hp_link_loss_doubts(&r->losses, r->witnesses, now))
         return;
     left_early(r, least, waiter, r->witnesses[waiter].report.sequence);
 }
@@ -215,8 +217,6 @@ report(hp_roster *r, int rank, const hp_report *received, uint64_t now)
     w->report = *received;
     hp_ring_names_fill(r->call_names, rank, received->call_name, &w->report.call);
     w->last_seen = now;
-    if (r->left_n)
-        check_leavers(r);
     judge_calls(r, now);
 }
 
@@ -315,6 +315,7 @@ void
 hp_roster_close(hp_roster *r, const hoop_error *cause, uint64_t now)
 {
     settle(r, HP_NEVER);
+    check_leavers(r, HP_NEVER);
     weigh(r, 1, now);
     if (r->state == HP_ROSTER_LINKING || hp_disagreement_is_open(&r->disagreement))
         fail(r, cause, -1);
@@ -344,8 +345,6 @@ leave(hp_roster *r, int rank, uint64_t completed, uint64_t now)
     r->left_n++;
     if (r->state == HP_ROSTER_LINKING && r->losses.gone < 0)
         lose(r, rank, 0, "it left");
-    else if (r->state == HP_ROSTER_RUNNING)
-        check_leavers(r);
     if (r->left_n == r->ring.size)
         weigh(r, 1, now);
     if (r->left_n == r->ring.size)
@@ -574,6 +573,7 @@ hp_roster_tick(hp_roster *r, uint64_t now)
     judge_calls(r, now);
     if (r->losses.gone >= 0 && now - r->losses.gone_at >= TELL_MS * HP_MS)
         settle(r, now);
+    check_leavers(r, now);
     weigh(r, 0, now);
     if (r->state != HP_ROSTER_RUNNING || r->in_op_n == 0 || r->losses.gone >= 0)
         return 0;

@@ -144,6 +144,38 @@ test_part_sees_it(void)
     sim_close(&s);
 }
 
+/* Ranks leave after an error in their part, and one that is not in it waits for them here. */
+static void
+test_leaves_first(void)
+{
+    start_part();
+    sim_report(&s, 0, 1, 2, FIRST);
+    sim_count(&s, SECOND, HP_LEAVE, 0);
+    sim_lose(&s, FIRST);
+    sim_pass(&s, 150);
+    is_int(N - 1, sim_told(&s, N, -1, HOOP_ERR_PEER_LOST, FIRST),
+           "a rank has left before the end of another one was read: that one is named");
+    sim_close(&s);
+    start_part();
+    sim_lose(&s, PART + FIRST);
+    sim_report(&s, 0, 1, 2, FIRST);
+    sim_count(&s, SECOND, HP_LEAVE, 0);
+    sim_pass(&s, 500);
+    ok(is_named(-1), "its part has seen that end: this ring waits for it");
+    sim_lose(&s, FIRST);
+    sim_pass(&s, 150);
+    is_int(N - 1, sim_told(&s, N, -1, HOOP_ERR_PEER_LOST, FIRST), "and names that one");
+    sim_close(&s);
+    start_part();
+    sim_lose(&s, PART + FIRST);
+    sim_report(&s, 0, 1, 2, FIRST);
+    sim_count(&s, SECOND, HP_LEAVE, 0);
+    answer(FIRST, 0);
+    sim_pass(&s, 150);
+    is_int(N - 1, sim_told(&s, N, SECOND, HOOP_ERR_PEER_LOST, SECOND), "it lives: the one that has left is named");
+    sim_close(&s);
+}
+
 /* The end of an operation was said on a connection that was reset, and the program works in another ring for long. */
 static void
 test_lost_out(void)
@@ -174,6 +206,7 @@ main(void)
     test_reset_hides();
     test_innocent();
     test_part_sees_it();
+    test_leaves_first();
     test_lost_out();
     return tap_failures() != 0;
 }

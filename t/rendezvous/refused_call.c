@@ -167,7 +167,7 @@ test_probes(void)
     others_wait(&s, GUILTY, 6, HP_REDUCE, 10000);
     is_int(0, s.conns[0].causes, "nor does who is in an earlier one");
     sim_count(&s, GUILTY, HP_LEAVE, 6);
-    others_wait(&s, GUILTY, 7, HP_REDUCE, 50);
+    others_wait(&s, GUILTY, 7, HP_REDUCE, 150);
     is_int(N, sim_told(&s, N, -1, HOOP_ERR_PEER_LOST, GUILTY), "who leaves instead has left");
     sim_close(&s);
 }

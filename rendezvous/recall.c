@@ -90,7 +90,16 @@ caller_of(const hp_job_conn *conn)
     return c;
 }
 
-/* The next part of the roster, from the rank that was asked for it. */
+static void
+clear_roster(hp_recall *r)
+{
+    free(r->ring.order);
+    free(r->ring.members);
+    r->ring = (hp_ring){.rank = -1};
+    r->parts_to = 0;
+}
+
+/* The next part of the roster, from the rank that was asked for it; asked once more, it starts again. */
 static int
 take_part(hp_recall *r, const uint8_t *payload, size_t n, uint64_t now)
 {
@@ -99,6 +108,8 @@ take_part(hp_recall *r, const uint8_t *payload, size_t n, uint64_t now)
         return 0;
     if (part.first > 0 && r->parts_to == 0) /* of an answer that was given up */
         return 1;
+    if (part.first == 0)
+        clear_roster(r);
     if (part.first != r->parts_to)
         return 0;
     if (!r->ring.members) {
@@ -128,21 +139,11 @@ hp_recall_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n,
     else if (type == HP_RECALL)
         right = c->told = hp_statement_get(&c->statement, payload, n);
     else if (type == HP_ROSTER)
-        right =
-            r->teller != conn || (r->parts_to < r->size && take_part(r, payload, n, now)); /* another one may tell */
+        right = r->teller != conn || r->parts_to == r->size || take_part(r, payload, n, now); /* another one may tell */
     if (right)
         return 0;
     hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed statement of its ring");
     return -1;
-}
-
-static void
-clear_roster(hp_recall *r)
-{
-    free(r->ring.order);
-    free(r->ring.members);
-    r->ring = (hp_ring){.rank = -1};
-    r->parts_to = 0;
 }
 
 static void

@@ -352,12 +352,14 @@ fetch(const hp_job *job, hp_join_group *m, hp_roster *roster, uint64_t now)
     for (int i = m->joined_n - 1; i >= 0; i--) {
         hp_join join = hp_join_group_joined(m, i);
         hp_job_conn *conn = m->joined[i].peer;
-        int rank = conn ? hp_comeback_find(roster, &join) : -1;
+        int rank = hp_comeback_find(roster, &join);
         if (rank < 0)
             continue;
-        if (parent)
+        if (parent && conn)
             hp_half_split_over(parent, m->joined[i].member.rank, m->split);
         hp_join_group_withdraw(m, i);
+        if (!conn) /* it is away, and will find its place when it is back */
+            continue;
         conn->join_group = NULL;
         conn->roster = roster;
         conn->rank = rank;

@@ -222,6 +222,17 @@ hp_recall_may_have_left(const hp_job *job, const hp_roster *r, int rank, uint64_
            !is_missed(job, r, rank, now);
 }
 
+int
+hp_recall_is_awaited(const hp_job *job, const hp_member *who, uint64_t now)
+{
+    int awaited = 0;
+    for (hp_roster *r = job->rosters; r; r = r->next) {
+        int rank = hp_ring_rank_of(&r->ring, who);
+        awaited |= rank >= 0 && hp_roster_holder(r, rank) && !hp_recall_may_have_left(job, r, rank, now);
+    }
+    return awaited;
+}
+
 /* Which of its ranks have told of it; NULL: out of memory. */
 static uint64_t *
 list_told(const hp_recall *r, int *count)
@@ -344,6 +355,17 @@ place(hp_roster *roster, const hp_recall *r)
     }
 }
 
+/* Another ring has failed because this one of its ranks has ended. */
+static void
+doubt(hp_roster *roster, const hp_roster *failed, uint64_t now)
+{
+    const hoop_error *cause = &failed->cause;
+    int named = failed->state == HP_ROSTER_FAILED && cause->code == HOOP_ERR_PEER_LOST && cause->rank >= 0;
+    int rank = named ? hp_ring_rank_of(&roster->ring, &failed->ring.members[cause->rank]) : -1;
+    if (rank >= 0 && !roster->ring.members[rank].proxied) /* else no probe tells */
+        hp_link_loss_doubt(&roster->losses, rank, now);
+}
+
 /* Ranks that join the group of a ring that was made before, and whose roster has not arrived, get their places there. */
 static void
 fetch(const hp_job *job, hp_join_group *m, hp_roster *roster, uint64_t now)
@@ -384,9 +406,11 @@ make_known(hp_job *job, hp_recall *r, uint64_t now)
     roster->recalled = 1;
     place(roster, r);
     hp_shrink_stale(roster->ring.epoch, &stale);
-    for (hp_roster *old = job->rosters; old; old = old->next)
+    for (hp_roster *old = job->rosters; old; old = old->next) {
+        doubt(roster, old, now);
         if (old->origin.lineage == s->origin.lineage && old->ring.epoch < roster->ring.epoch)
             hp_roster_fail(old, &stale);
+    }
     roster->next = job->rosters;
     job->rosters = roster;
     snprintf(line, sizeof(line), "%s: known again, by its ranks: the server was started again", roster->label);

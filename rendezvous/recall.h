@@ -50,6 +50,8 @@ int hp_recall_timed(const hp_job *job); /* whether any time will be up */
  * leaves says so to its neighbours.
  */
 int hp_recall_may_have_left(const hp_job *job, const hp_roster *roster, int rank, uint64_t now);
+/* Whether a ring waits for this process, which so has not left the job. */
+int hp_recall_is_awaited(const hp_job *job, const hp_member *who, uint64_t now);
 void hp_recall_free(hp_job *job); /* sends nothing */
 
 #endif

@@ -425,7 +425,9 @@ be_leaving(storm *t, actor *a)
         a->left = a->clock;
         a->unheard |= e->wire && e->wire->closed; /* and the rank has not seen it */
     }
+    int leaves = e->m.state != HP_CLIENT_LEFT;
     hp_membership_leave(&e->m, a->completed[child]);
+    a->unheard |= leaves && e->m.line == HP_LINE_NONE; /* it has not been back for 5 s, and leaves without a word */
     seat_obey(e, a->clock);
     uint64_t waited = a->clock - a->left;
     int owes = hp_membership_is_away(&e->m) || !is_acknowledged(e);

@@ -112,6 +112,25 @@ majority(void)
     sim_close(&s);
 }
 
+/* A rank that is slow to answer is asked again, when the one that was asked instead has gone: both of its answers count as one. */
+static void
+asked_twice(void)
+{
+    sim_open(&s);
+    sim_world(&s, N, 1);
+    uint64_t comm = s.conns[0].ring.comm;
+    die();
+    come(10, 0);
+    come_and_tell(11, 1, comm, 0);
+    sim_pass(&s, 2500);
+    sim_lose(&s, 11);
+    ok(tell(10, 0, comm, 1) == 0 && tell(10, 0, comm, 1) == 0, "it tells the roster twice");
+    come_and_tell(12, 2, comm, 0);
+    come_and_tell(13, 3, comm, 0);
+    is_int(1, s.conns[10].go, "and the ring is known");
+    sim_close(&s);
+}
+
 /* Of a rank that never comes, and whose process has ended, only its neighbours know whether it has left. */
 enum { LEFT, LOST, AWAITED, IN_SPLIT }; /* how the others miss it */
 
@@ -234,10 +253,11 @@ one_colour(int parent_first)
 }
 
 static void
-one_rank(void)
+one_rank(int away)
 {
     hp_join joins[N];
     split_in_halves(joins);
+    joins[3].epoch = 9; /* so that it may dial again */
     uint64_t comm = s.conns[0].ring.comm;
     const hp_statement statement = {.origin = {.lineage = s.conns[21].ring.comm, .split = 3, .color = 1},
                                     .standing = HP_STANDS_ASSIGNED,
@@ -245,9 +265,13 @@ one_rank(void)
     parent_comes(comm);
     enter(33, &joins[3]);
     ok(!s.conns[33].ring.size, "one whose ring another rank has waits for that");
+    if (away)
+        sim_break(&s, 33);
     come(31, 21);
     state(31, 21, &statement, 1);
-    ok(sim_has_ring(&s, 33, 1, 2, 0), "and gets its place in it");
+    if (away)
+        enter(33, &joins[3]);
+    ok(sim_has_ring(&s, 33, 1, 2, 0), "and gets its place in it, %s", away ? "when its connection is back" : "at once");
     is_int(0, (long)(s.job->join_groups != NULL), "nobody is in the split any more");
     sim_close(&s);
 }
@@ -299,6 +323,39 @@ one_has_begun(int begun)
     }
     is_int(begun, s.conns[31].go, "a part of which one rank is missing begins %s", begun ? "if that has begun" : "not");
     is_int(begun, s.conns[33].go, "for all who wait");
+    sim_close(&s);
+}
+
+/* A rank ends that is back in its part, and not in the parent: it has not left that. */
+static void
+one_ends(int parent_first)
+{
+    sim_open(&s);
+    sim_world(&s, N, 1);
+    sim_split(&s, 20, 0, 0);
+    uint64_t comm = s.conns[0].ring.comm;
+    const hp_member gone = s.conns[0].ring.members[3];
+    const hp_statement of_part = {.origin = {.lineage = s.conns[20].ring.comm, .parent = comm, .split = 1},
+                                  .standing = HP_STANDS_RUNNING};
+    die();
+    for (int i = 0; i < N; i++) {
+        come(30 + i, 20 + i);
+        state(30 + i, 20 + i, &of_part, i == 0);
+    }
+    for (int i = 0; parent_first && i < N - 1; i++)
+        come_and_tell(10 + i, i, comm, i == 0);
+    sim_break(&s, 33);
+    hp_job_probed(s.job, &gone, 1, s.now);
+    is_int(3, s.conns[30].cause.rank, "a rank has ended: its part hears that");
+    for (int i = 0; !parent_first && i < N - 1; i++)
+        come_and_tell(10 + i, i, comm, i == 0);
+    sim_pass(&s, 50);
+    sim_lose(&s, 31);
+    sim_lose(&s, 11);
+    if (!parent_first)
+        ok(s.conns[10].causes == 0, "the parent, which is known again now, waits for a probe when another one ends");
+    hp_job_probed(s.job, &gone, 1, s.now);
+    ok(s.conns[10].causes == 1 && s.conns[10].cause.rank == 3, "and so does the parent: %s", s.conns[10].cause.text);
     sim_close(&s);
 }
 
@@ -438,15 +495,19 @@ main(void)
     plan_lazy();
     tap_limit(60);
     majority();
+    asked_twice();
     for (int how = LEFT; how <= IN_SPLIT; how++)
         one_has_left(how);
     split();
     one_colour(0);
     one_colour(1);
-    one_rank();
+    one_rank(0);
+    one_rank(1);
     part_alone();
     one_has_begun(0);
     one_has_begun(1);
+    one_ends(0);
+    one_ends(1);
     refuses(0);
     refuses(1);
     no_grow();

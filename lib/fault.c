@@ -25,7 +25,7 @@
 enum {
     GRACE_MS = 200,
     ABSENT_MS = 500,       /* how long a rank must be absent, which may just be making its communicator */
-    SERVER_GRACE_MS = 800, /* for a report to a server that answers: it decides within half a second */
+    SERVER_GRACE_MS = 800, /* for a report to a server that answers: it decides within 0.75 s */
     ASK_MS = 1000,
     VAIN_MS = 30000,
     SURE_MS = 1000, /* how long after a loss the port of a process that has ended may still answer */

@@ -194,7 +194,8 @@ update(hp_job *job, uint64_t now)
         hp_join_group *m = *at;
         check_parent(job, m, now);
         hp_shrink_check(job, m, now);
-        if (m->shrink ? hp_shrink_is_complete(job, m, now) : hp_half_split_is_complete(job, m)) {
+        int complete = m->shrink ? hp_shrink_is_complete(job, m, now) : hp_half_split_is_complete(job, m);
+        if (complete) {
             hp_job_watch_start(job, m, now);
             open_rings(job, m, now);
         } else {
@@ -207,7 +208,7 @@ update(hp_job *job, uint64_t now)
         }
         *at = m->next;
         hp_roster *parent = hp_job_ring(job->rosters, m->parent);
-        if (parent && !m->shrink && m->split >= parent->splits)
+        if (parent && !m->shrink && (complete || m->failure.code) && m->split >= parent->splits)
             parent->splits = m->split + 1;
         hp_join_group_free(m);
     }

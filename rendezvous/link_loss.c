@@ -20,7 +20,7 @@ enum {
     HOLD_MS = 100,
     ENDED_MS = 500, /* instead of that, if the peer may be a process that has ended */
     AWAY_MS = 500,
-    DOUBT_MS = 600,      /* by then a probe has told whether another process ended before */
+    DOUBT_MS = 600,      /* by then, as a rule, a probe has told whether another process ended before */
     SILENT_MS = 1000,    /* of a host, if a connection to it timed out; */
     DEAF_MS = 5000,      /* if it ended: what a host that hears nothing sends still arrives */
     SEEN_MS = 1000,      /* a rank that sent a frame so lately is alive */
@@ -115,9 +115,11 @@ hp_link_loss_doubt(hp_link_losses *losses, int rank, uint64_t now)
 int
 hp_link_loss_doubts(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
 {
-    for (int i = 0; i < losses->size; i++)
-        if (losses->doubted[i] && !w[i].left && now - losses->doubted[i] < DOUBT_MS * HP_MS)
+    for (int i = 0; i < losses->size; i++) {
+        uint64_t since = losses->doubted[i] || losses->alive[i] ? losses->doubted[i] : losses->away[i];
+        if (since && !w[i].left && now - since < DOUBT_MS * HP_MS)
             return 1;
+    }
     return 0;
 }
 

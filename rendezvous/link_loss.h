@@ -58,7 +58,7 @@ void hp_link_loss_alive(hp_link_losses *losses, int rank, uint64_t now);
 int hp_link_loss_is_idle(const hp_link_losses *losses, int rank, uint64_t now);
 /* A probe, or another ring, says that the process of this rank has ended. */
 void hp_link_loss_doubt(hp_link_losses *losses, int rank, uint64_t now);
-/* Whether a rank has been doubted a moment ago, so that its end may be the cause of what others do. */
+/* Whether a rank that has not left has been doubted, or away, for a moment: its end may be why others leave. */
 int hp_link_loss_doubts(const hp_link_losses *losses, const hp_witness *w, uint64_t now);
 /* The process of this rank has ended. Of several, the first is kept: others may have ended because of it. */
 void hp_link_loss_ended(hp_link_losses *losses, int rank, uint64_t now);

@@ -99,7 +99,7 @@ clear_roster(hp_recall *r)
     r->parts_to = 0;
 }
 
-/* The next part of the roster, from the rank that was asked for it; asked once more, it starts again. */
+/* The next part of the roster, from the rank that was asked for it. A rank that is asked once more starts again. */
 static int
 take_part(hp_recall *r, const uint8_t *payload, size_t n, uint64_t now)
 {
@@ -355,12 +355,13 @@ place(hp_roster *roster, const hp_recall *r)
     }
 }
 
-/* Another ring has failed because this one of its ranks has ended. */
+/* Another ring has failed because of one of its ranks, which may have ended: a probe tells. */
 static void
 doubt(hp_roster *roster, const hp_roster *failed, uint64_t now)
 {
     const hoop_error *cause = &failed->cause;
-    int named = failed->state == HP_ROSTER_FAILED && cause->code == HOOP_ERR_PEER_LOST && cause->rank >= 0;
+    int named = failed->state == HP_ROSTER_FAILED && cause->code == HOOP_ERR_PEER_LOST && cause->rank >= 0 &&
+                !failed->witnesses[cause->rank].left;
     int rank = named ? hp_ring_rank_of(&roster->ring, &failed->ring.members[cause->rank]) : -1;
     if (rank >= 0 && !roster->ring.members[rank].proxied) /* else no probe tells */
         hp_link_loss_doubt(&roster->losses, rank, now);
@@ -380,7 +381,7 @@ fetch(const hp_job *job, hp_join_group *m, hp_roster *roster, uint64_t now)
         if (parent && conn)
             hp_half_split_over(parent, m->joined[i].member.rank, m->split);
         hp_join_group_withdraw(m, i);
-        if (!conn) /* it is away, and will find its place when it is back */
+        if (!conn) /* it is away: it gets its place when it is back, and has not gone on until then */
             continue;
         conn->join_group = NULL;
         conn->roster = roster;

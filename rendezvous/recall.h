@@ -46,11 +46,14 @@ hp_caller *hp_recall_next(hp_job *job, uint64_t now);
 void hp_recall_check(hp_job *job, uint64_t now);
 int hp_recall_timed(const hp_job *job); /* whether any time will be up */
 /*
- * Whether a rank that has ended may have left before: the server has never heard it, and no other rank misses it. One that
- * leaves says so to its neighbours.
+ * Whether a rank that has ended may have left before: this server has learned of the ring, has never heard the rank there, and
+ * nobody misses or doubts it. One that leaves says so to its neighbours.
  */
 int hp_recall_may_have_left(const hp_job *job, const hp_roster *roster, int rank, uint64_t now);
-/* Whether a ring waits for this process, which so has not left the job. */
+/*
+ * Whether a ring still has this process, which so has ended without leaving: one that has not heard it takes that for its end,
+ * too. It may have left that ring before the server was started again, which nobody can tell.
+ */
 int hp_recall_is_awaited(const hp_job *job, const hp_member *who, uint64_t now);
 void hp_recall_free(hp_job *job); /* sends nothing */
 

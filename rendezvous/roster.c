@@ -175,17 +175,15 @@ left_early(hp_roster *r, int rank, int waiter, uint64_t sequence)
     fail(r, &error, -1);
 }
 
-/*
- * A rank has left after fewer operations than the one in which another rank waits: that rank would wait for ever. It may have
- * left because a process has ended, which the server may learn a moment later, or because it has lost a link.
- */
+/* A rank has left before an operation in which another one waits, perhaps because of an end that is told a moment later. */
 static void
 check_leavers(hp_roster *r, uint64_t now)
 {
     int least = -1, waiter = -1;
     for (int i = 0; r->left_n && i < r->ring.size; i++) {
-        const hp_witness *w = &r->witnesses[i];
-        if (w->left && (least < 0 || w->completed < r->witnesses[least].completed))
+        const hp_witness *w = &r->witnesses[i], *first = least < 0 ? w : &r->witnesses[least];
+        if (w->left && (least < 0 || w->completed < first->completed ||
+                        (w->completed == first->completed && w->last_seen < first->last_seen)))
             least = i;
         if (w->in_op && (waiter < 0 || w->report.sequence > r->witnesses[waiter].report.sequence))
             waiter = i;
@@ -303,7 +301,8 @@ weigh(hp_roster *r, int hasty, uint64_t now)
     } else if (cause.finding == HP_LINK_LOSS_CUT) {
         hp_roster_cut_off(r, cause.rank, now);
     } else if (r->losses.gone < 0 && cause.finding == HP_LINK_LOSS_LEFT) { /* else because of that rank */
-        left_early(r, cause.rank, cause.other, cause.sequence);
+        if (hasty || !hp_link_loss_doubts(&r->losses, r->witnesses, now))
+            left_early(r, cause.rank, cause.other, cause.sequence);
     } else if (r->losses.gone < 0 && cause.finding == HP_LINK_LOSS_LINK) {
         hp_link_loss_error(&cause, r->ring.members, r->losses.first, &error);
         fail(r, &error, -1);

@@ -92,12 +92,13 @@ is_right(storm *t, const seat *e, const hoop_error *error)
            (e->m.ring.size > 0 ? world_rank(actor_links(t, e), error->rank) : error->rank) == t->victim;
 }
 
-static int
-names_ended(const storm *t, const hoop_error *error)
+/* The actor that the error names, if its process has ended; else NULL. */
+static const actor *
+named_end(const storm *t, const hoop_error *error)
 {
     const char *pid = strstr(error->text, "pid ");
     int who = pid ? atoi(pid + 4) - 800 : -1;
-    return who >= 0 && who < t->n && t->actors[who].at == AT_END;
+    return who >= 0 && who < t->n && t->actors[who].at == AT_END ? &t->actors[who] : NULL;
 }
 
 static int
@@ -120,13 +121,16 @@ is_forgotten(const storm *t, const actor *a)
 static void
 fail(storm *t, actor *a, seat *e, const hoop_error *error)
 {
+    const actor *named = named_end(t, error);
     if (t->s.log)
         diag("%.3f rank %d fails: %s", (double)t->s.time / 1e9, a->rank, error->text);
     if (is_forgotten(t, a))
         a->unheard = t->forgotten = 1;
+    else if (!t->died && named && named->unheard)
+        a->unheard = 1; /* a reset in the moment in which that one left has destroyed its LEAVE */
     else if (!t->died)
         storm_complain(t, a, error->text);
-    else if (!t->hidden && !is_right(t, e, error) && !(t->unwatched && names_ended(t, error)))
+    else if (!t->hidden && !is_right(t, e, error) && !(t->unwatched && named))
         storm_complain(t, a, error->text);
     else if (error->code != HOOP_ERR_PEER_LOST && error->code != HOOP_ERR_RENDEZVOUS)
         storm_complain(t, a, error->text);

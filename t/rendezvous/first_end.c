@@ -8,6 +8,8 @@
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
 
+#include <errno.h>
+
 enum { N = 4, FIRST = 1, SECOND = 2, PART = 10 };
 
 static sim s;
@@ -173,6 +175,32 @@ test_leaves_first(void)
     answer(FIRST, 0);
     sim_pass(&s, 150);
     is_int(N - 1, sim_told(&s, N, SECOND, HOOP_ERR_PEER_LOST, SECOND), "it lives: the one that has left is named");
+    sim_close(&s);
+    start();
+    sim_break(&s, FIRST);
+    sim_report(&s, 0, 1, 2, SECOND);
+    sim_count(&s, SECOND, HP_LEAVE, 0);
+    sim_pass(&s, 300);
+    answer(FIRST, 1);
+    is_int(N - 1, sim_told(&s, N, -1, HOOP_ERR_PEER_LOST, FIRST), "a reset may hide the end for a while");
+    sim_close(&s);
+    start_part();
+    sim_lose(&s, PART + FIRST);
+    sim_count(&s, SECOND, HP_LEAVE, 0);
+    sim_lost(&s, 3, SECOND, ECONNRESET, 1);
+    sim_pass(&s, 300);
+    ok(is_named(-1), "the loss of a link to the rank that has left does not hasten the verdict");
+    sim_lose(&s, FIRST);
+    sim_pass(&s, 150);
+    is_int(N - 1, sim_told(&s, N, -1, HOOP_ERR_PEER_LOST, FIRST), "nor change it");
+    sim_close(&s);
+    start();
+    sim_report(&s, 0, 1, 2, SECOND);
+    sim_count(&s, SECOND, HP_LEAVE, 0);
+    sim_pass(&s, 50);
+    sim_count(&s, FIRST, HP_LEAVE, 0);
+    sim_pass(&s, 50);
+    is_int(N - 1, sim_told(&s, N, SECOND, HOOP_ERR_PEER_LOST, SECOND), "of two that have left, the first one is named");
     sim_close(&s);
 }
 

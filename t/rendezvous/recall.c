@@ -273,6 +273,7 @@ one_rank(int away)
         enter(33, &joins[3]);
     ok(sim_has_ring(&s, 33, 1, 2, 0), "and gets its place in it, %s", away ? "when its connection is back" : "at once");
     is_int(0, (long)(s.job->join_groups != NULL), "nobody is in the split any more");
+    ok(hp_job_ring(s.job->rosters, comm)->splits <= 3, "which is not over for those who come yet");
     sim_close(&s);
 }
 

@@ -8,18 +8,24 @@
 enum { RANGES_SHOWN = 6, HOST_SHOWN = 40 };
 
 hp_noun
-hp_say_rank(int rank, const char *host, unsigned pid)
+hp_say_host(const char *host)
 {
     hp_noun noun;
-    char name[HOST_SHOWN + 1];
-    if (snprintf(name, sizeof(name), "%s", host) > HOST_SHOWN)
-        memcpy(name + HOST_SHOWN - 3, "...", 3);
+    if (snprintf(noun.text, HOST_SHOWN + 1, "%s", host) > HOST_SHOWN)
+        memcpy(noun.text + HOST_SHOWN - 3, "...", 3);
+    return noun;
+}
+
+hp_noun
+hp_say_rank(int rank, const char *host, unsigned pid)
+{
+    hp_noun noun, name = hp_say_host(host);
     if (rank < 0)
-        snprintf(noun.text, HP_NOUN, "a rank on %s (pid %u)", name, pid);
+        snprintf(noun.text, HP_NOUN, "a rank on %.40s (pid %u)", name.text, pid);
     else if (pid)
-        snprintf(noun.text, HP_NOUN, "rank %d (%s, pid %u)", rank, name, pid);
+        snprintf(noun.text, HP_NOUN, "rank %d (%.40s, pid %u)", rank, name.text, pid);
     else
-        snprintf(noun.text, HP_NOUN, "rank %d (%s)", rank, name);
+        snprintf(noun.text, HP_NOUN, "rank %d (%.40s)", rank, name.text);
     return noun;
 }
 

@@ -42,9 +42,12 @@ typedef struct hp_noun {
     char text[HP_NOUN];
 } hp_noun;
 
+/* A host's name; of one of more than 40 bytes the first 37 and "...", so that two of them fit into an error. */
+hp_noun hp_say_host(const char *host);
+
 /*
  * "rank 3 (node2, pid 811)"; with pid 0 "rank 3 (node2)", and with rank -1, where none is assigned yet, "a rank on node2 (pid
- * 811)". Of a host's name of more than 40 bytes the first 37 and "..." are shown, so that two of them fit into an error.
+ * 811)".
  */
 hp_noun hp_say_rank(int rank, const char *host, unsigned pid);
 

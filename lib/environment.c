@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/say.h"
 #include "base/wire.h"
 #include "lib/server_thread.h"
 #include "net/interface.h"
@@ -329,7 +330,8 @@ hp_environment_log(const hoop_config *config)
     char prefix[64], host[64];
     hp_environment_host(config, host);
     hp_log_level((int)hp_config_number(config, HP_SET_debug));
-    snprintf(prefix, sizeof(prefix), "%.40s:%d [%d]", host, (int)getpid(), (int)hp_config_number(config, HP_SET_rank));
+    snprintf(prefix, sizeof(prefix), "%.40s:%d [%d]", hp_say_host(host).text, (int)getpid(),
+             (int)hp_config_number(config, HP_SET_rank));
     hp_log_prefix(prefix);
 }
 

@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/say.h"
 #include "base/thread.h"
 #include "lib/comm.h"
 #include "lib/devices.h"
@@ -368,7 +369,7 @@ log_ring(const hoop_comm *comm)
     for (int i = 0; i < comm->size && used < sizeof(text) - 96; i++) {
         int rank = comm->order[i];
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%d (%.40s)", i ? " -> " : "", rank,
-                                 comm->ring->members[rank].host);
+                                 hp_say_host(comm->ring->members[rank].host).text);
     }
     hp_log(HP_LOG_INFO, "ring of %d rank%s, %u channel%s: %s%s; slices %u, window %u, spread_bytes %u, spin %lld",
            comm->size, comm->size == 1 ? "" : "s", comm->channels, comm->channels > 1 ? "s" : "", text,

@@ -391,8 +391,8 @@ print_silent(const hp_roster *r, const silence *s, const hp_blame *blame, uint64
                  hp_member_process(who).text, ago, since.text, operation.text);
     else
         snprintf(out, size, "%s (%s%.40s) are unreachable or stopped; their host%s last spoke %.1f s ago; %s in %s",
-                 hp_say_ranks(s->ranks, r->ring.size, 1).text, s->hosts ? "the first on " : "", who->host,
-                 s->hosts ? "s" : "", ago, since.text, operation.text);
+                 hp_say_ranks(s->ranks, r->ring.size, 1).text, s->hosts ? "the first on " : "",
+                 hp_say_host(who->host).text, s->hosts ? "s" : "", ago, since.text, operation.text);
 }
 
 /* If the blamed rank is silent, and not known to be stopped, the text names all silent ranks; else it stays. */

@@ -20,6 +20,7 @@
 
 enum {
     HOSTS_SHOWN = 4,
+    HOSTS_BYTES = 60, /* behind so many, no further host is shown */
     SETTING_SHOWN = 60,
     AFTERMATH_MS = 3000,
     MOST_WAIT_MS = 86400000 /* the largest HOOP_BOOTSTRAP_TIMEOUT_MS */
@@ -441,11 +442,12 @@ list_hosts(const hp_join_group *m, char *out, size_t size)
             seen = strcmp(m->joined[j].member.host, m->joined[i].member.host) == 0;
         if (seen)
             continue;
-        if (++shown > HOSTS_SHOWN) {
+        if (++shown > HOSTS_SHOWN || at > HOSTS_BYTES) {
             snprintf(out + at, size - at, " and other hosts");
             return;
         }
-        at += (size_t)snprintf(out + at, size - at, "%s%.24s", at ? ", " : "", m->joined[i].member.host);
+        at += (size_t)snprintf(out + at, size - at, "%s%.40s", at ? ", " : "",
+                               hp_say_host(m->joined[i].member.host).text);
     }
 }
 

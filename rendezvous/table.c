@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/say.h"
 #include "rendezvous/hold_up.h"
 #include "rendezvous/job_watch.h"
 #include "rendezvous/rank_row.h"
@@ -224,8 +225,8 @@ print_levels(const view *v, const hp_line_sink *lines)
                 hp_rank_set_add(ranks, ring->order[next]);
         hosts++;
         if (ranks)
-            at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.40s (%s)", p ? ", " : "", first->host,
-                                   hp_say_ranks(ranks, n, 1).text);
+            at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.40s (%s)", p ? ", " : "",
+                                   hp_say_host(first->host).text, hp_say_ranks(ranks, n, 1).text);
         free(ranks);
     }
     if (hosts > HOSTS_SHOWN)

@@ -43,6 +43,8 @@ main(void)
     is_string("a rank on node2 (pid 811)", hp_say_rank(-1, "node2", 811).text, "before it has a number");
     is_string("rank 3 (n123456789012345678901234567890123456...)",
               hp_say_rank(3, "n123456789012345678901234567890123456789.example", 0).text, "a host's name ends in time");
+    is_string("n12345678901234567890123456789012345678a", hp_say_host("n12345678901234567890123456789012345678a").text,
+              "one that fits is whole");
     is_string("1 operation", hp_say_count(1, "operation").text, "one");
     is_string("0 operations", hp_say_count(0, "operation").text, "none");
     is_string("1 rank has waited 0.5 s", hp_say_waited(1, 500000000).text, "one waits");

@@ -170,7 +170,7 @@ serve(const settings *s, hp_secret *secret)
     char listening[HP_ADDR_TEXT], range[HP_VALUE_TEXT] = "";
     hoop_error error;
     hp_server_options options = {
-        .mode = s->mode, .say = say, .secret = secret, .asked = 1, .comes_back = s->comes_back};
+        .mode = s->mode, .starter.say = say, .secret = secret, .asked = 1, .comes_back = s->comes_back};
     hoop_result result = find_address(&options.listen, s, &error);
     if (s->port < 0) /* --port wins over HOOP_PORT_RANGE */
         hp_config_glance(HP_SET_port_range, range);

@@ -111,10 +111,10 @@ on_say(void *arg, hp_notice sort, const char *line)
 }
 
 static hp_process
-on_process(void *arg, const hp_member *who)
+on_process(void *arg, int rank, uint32_t pid)
 {
-    (void)arg;
-    return (hp_process)(who->pid % 3);
+    (void)arg, (void)rank;
+    return (hp_process)(pid % 3);
 }
 
 static const char *
@@ -419,8 +419,13 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint8_t job_id[HP_JOB_ID_BYTES];
-    hp_events events = {NULL,      on_tell,    on_assign,  on_disconnect, on_say,
-                        on_failed, on_reached, on_host_of, on_process,    on_ended};
+    hp_events events = {{NULL, on_say, on_failed, on_host_of, on_process},
+                        NULL,
+                        on_tell,
+                        on_assign,
+                        on_disconnect,
+                        on_reached,
+                        on_ended};
     fuzz_script s = {data, size};
     if (size > 0 && data[0] == 0xFF) {
         decode(data + 1, size - 1);

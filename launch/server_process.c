@@ -114,12 +114,8 @@ serve(server_process *p, const hp_agent_msg *msg)
                                  .job = serving.job,
                                  .asked = 1,
                                  .comes_back = 1,
-                                 .say = tell_line,
-                                 .failed = tell_ring_failed,
-                                 .host_of = host_of,
-                                 .process = process_of,
-                                 .knocked = tell_knocked,
-                                 .arg = p};
+                                 .starter = {p, tell_line, tell_ring_failed, host_of, process_of},
+                                 .knocked = tell_knocked};
     hoop_error error = {.text = "the launcher is another version"};
     if (msg->size == sizeof(serving)) {
         memcpy(&serving, msg->payload, sizeof(serving));

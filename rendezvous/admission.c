@@ -70,7 +70,7 @@ hp_admission_lacks(const hp_job_conn *conn, hoop_error *error)
             "needs one for each rank of each communicator; raise \"ulimit -n\" there",
             hp_limits_descriptors());
         error->sys_errno = EMFILE;
-        job->owner->say(job->owner->arg, HP_NOTICE_WARNING, error->text);
+        hp_events_say(job->owner, HP_NOTICE_WARNING, error->text);
     } else if (job->conns > HP_RINGS_PER_RANK * (int64_t)job->world) {
         hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                    "the ranks of this job are in %d communicators each, the most that the rendezvous server allows: "

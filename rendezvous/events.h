@@ -6,7 +6,7 @@
 #ifndef HP_EVENTS_H
 #define HP_EVENTS_H
 
-#include "hoop.h"
+#include "base/log.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -44,25 +44,51 @@ typedef enum hp_notice {
     HP_NOTICE_SUMMARY  /* what a ring has done, when it is over (table.h) */
 } hp_notice;
 
-typedef struct hp_events {
+/* Who runs the server, and perhaps has started the ranks of its one job. It is told and asked; each may be NULL. */
+typedef struct hp_starter {
     void *arg;
+    /* A line of any job; it begins with the job's name. NULL: hp_log, INFO for events and WARN for warnings. */
+    void (*say)(void *arg, hp_notice sort, const char *line);
+    /*
+     * A ring of any job has failed, or cannot be made. It was logged before. split: which one, 'split 1 colour 0 "dp"'; NULL:
+     * all ranks. pid: the process of cause->rank, which the ring numbers in its own way; 0: unknown.
+     */
+    void (*failed)(void *arg, const char *split, const hoop_error *cause, uint32_t pid);
+    /* The host on which a missing rank was started; NULL: unknown. */
+    const char *(*host_of)(void *arg, int rank);
+    /* Whether the process of a rank of the whole job, if it is `pid`, is stopped. */
+    hp_process (*process)(void *arg, int rank, uint32_t pid);
+} hp_starter;
+
+typedef struct hp_events {
+    hp_starter starter;
+    void *arg;                                                                    /* of those below */
     void (*send)(void *arg, void *peer, int type, const void *payload, size_t n); /* sends one control frame */
     /* The peer is rank `rank` of this ring from now on: its roster is sent in parts (hp_part_put). */
     void (*assign)(void *arg, void *peer, struct hp_roster *roster, int rank);
     void (*disconnect)(void *arg, void *peer); /* close when all that was sent is written */
-    void (*say)(void *arg, hp_notice sort, const char *line);
-    /* A ring has failed, or cannot be made. It was logged before. split: as hp_say_split, and its name. pid: see server.h. */
-    void (*failed)(void *arg, const char *split, const hoop_error *cause, uint32_t pid);
     /* A question, not an event: has the peer's host taken all bytes sent to it, read or not? */
     int (*reached)(void *arg, const void *peer);
-    /* A question: on which host rank `rank` was started; NULL: unknown. */
-    const char *(*host_of)(void *arg, int rank);
-    /* A question: what is known of a rank's process. `who` is as in the whole job. */
-    hp_process (*process)(void *arg, const struct hp_member *who);
     void (*ended)(void *arg, const struct hp_roster *ring); /* a ring is over, and forgotten after this */
 } hp_events;
 
-/* Both note the state of the connection, and then tell the owner. */
+static inline void
+hp_events_say(const hp_events *events, hp_notice sort, const char *line)
+{
+    if (events->starter.say)
+        events->starter.say(events->starter.arg, sort, line);
+    else
+        hp_log(sort == HP_NOTICE_WARNING ? HP_LOG_WARN : HP_LOG_INFO, "%s", line);
+}
+
+static inline void
+hp_events_failed(const hp_events *events, const char *split, const hoop_error *cause, uint32_t pid)
+{
+    if (events->starter.failed)
+        events->starter.failed(events->starter.arg, split, cause, pid);
+}
+
+/* These two note the state of the connection, and then tell the owner. */
 static inline void
 hp_events_assign(const hp_events *events, hp_job_conn *conn, struct hp_roster *roster, int rank)
 {

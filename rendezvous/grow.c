@@ -68,7 +68,7 @@ hp_grow_wait(hp_job *job, hp_job_conn *conn, const hp_join *join, uint64_t now, 
     conn->join_group = m;
     snprintf(line, sizeof(line), "%s: a process on %s (pid %u) waits for hoop_comm_grow", job->label, join->member.host,
              join->member.pid);
-    job->owner->say(job->owner->arg, HP_NOTICE_EVENT, line);
+    hp_events_say(job->owner, HP_NOTICE_EVENT, line);
     return HOOP_SUCCESS;
 }
 

@@ -293,7 +293,7 @@ admit(hp_job_conn *conn, const hp_join *join, uint64_t now, hoop_error *error)
         hp_shrink_end(job, join);
     } else if (!m || !m->failure.code) { /* a join group that fails logs that itself */
         snprintf(line, sizeof(line), "%s: refused: %s", job->label, error->text);
-        job->owner->say(job->owner->arg, HP_NOTICE_EVENT, line);
+        hp_events_say(job->owner, HP_NOTICE_EVENT, line);
     }
     return result;
 }

@@ -22,10 +22,13 @@ enum {
 static void
 place_missing(const hp_join_group *m, char *out, size_t size)
 {
+    const hp_starter *starter = &m->events->starter;
     char text[HP_HOST_TEXT + 4];
     out[0] = 0;
+    if (!starter->host_of)
+        return;
     for (int rank = 0; rank < m->size; rank++) {
-        const char *host = hp_join_group_has(m, rank) ? NULL : m->events->host_of(m->events->arg, rank);
+        const char *host = hp_join_group_has(m, rank) ? NULL : starter->host_of(starter->arg, rank);
         snprintf(text, sizeof(text), " (%.*s)", HP_HOST_TEXT - 1, host ? host : "");
         if (host && !*out)
             snprintf(out, size, "%s", text);
@@ -145,7 +148,7 @@ hp_job_watch_start(const hp_job *job, hp_join_group *m, uint64_t now)
     else if (word == HP_STALL_OVER)
         snprintf(line, sizeof(line), "%s: all %d ranks are here after %.1f s", m->label, m->size, seconds);
     if (word != HP_STALL_QUIET)
-        m->events->say(m->events->arg, HP_NOTICE_WARNING, line);
+        hp_events_say(m->events, HP_NOTICE_WARNING, line);
 }
 
 void
@@ -167,7 +170,7 @@ hp_job_watch_links(hp_roster *r, uint64_t now)
         snprintf(line, sizeof(line), "%s: the connections of all %d ranks are up after %.1f s", r->label, r->ring.size,
                  seconds);
     if (word != HP_STALL_QUIET)
-        r->events->say(r->events->arg, HP_NOTICE_WARNING, line);
+        hp_events_say(r->events, HP_NOTICE_WARNING, line);
 }
 
 static const hp_roster *
@@ -206,7 +209,7 @@ hp_job_watch_stall(hp_job *job, uint64_t now)
         snprintf(line, sizeof(line), "%s: goes on after %.1f s", hp_say_title(r->label, r->name).text, seconds);
     }
     if (word != HP_STALL_QUIET)
-        job->owner->say(job->owner->arg, HP_NOTICE_WARNING, line);
+        hp_events_say(job->owner, HP_NOTICE_WARNING, line);
 }
 
 /*

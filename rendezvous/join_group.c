@@ -119,8 +119,8 @@ hp_join_group_fail(hp_join_group *m, const hoop_error *error, uint64_t now)
     m->failure = *error;
     m->deadline = now + AFTERMATH_MS * HP_MS;
     snprintf(line, sizeof(line), "%s: failed: %s", m->label, error->text);
-    m->events->say(m->events->arg, HP_NOTICE_EVENT, line);
-    m->events->failed(m->events->arg, NULL, error, 0);
+    hp_events_say(m->events, HP_NOTICE_EVENT, line);
+    hp_events_failed(m->events, NULL, error, 0);
 }
 
 static const hp_joined *

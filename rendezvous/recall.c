@@ -415,7 +415,7 @@ make_known(hp_job *job, hp_recall *r, uint64_t now)
     roster->next = job->rosters;
     job->rosters = roster;
     snprintf(line, sizeof(line), "%s: known again, by its ranks: the server was started again", roster->label);
-    job->owner->say(job->owner->arg, HP_NOTICE_EVENT, line);
+    hp_events_say(job->owner, HP_NOTICE_EVENT, line);
     for (hp_join_group *m = job->join_groups; m; m = m->next)
         fetch(job, m, roster, now);
 }

@@ -22,7 +22,7 @@ log_text(const hp_roster *r, const char *what)
 {
     char line[480];
     snprintf(line, sizeof(line), "%s: %s", hp_say_title(r->label, r->name).text, what);
-    r->events->say(r->events->arg, HP_NOTICE_EVENT, line);
+    hp_events_say(r->events, HP_NOTICE_EVENT, line);
 }
 
 static int
@@ -136,8 +136,8 @@ fail(hp_roster *r, const hoop_error *cause, int except)
     snprintf(line, sizeof(line), "failed: %s", r->cause.text);
     log_text(r, line);
     int known = r->cause.rank >= 0 && r->cause.rank < r->ring.size;
-    r->events->failed(r->events->arg, split ? hp_say_title(split, r->name).text : NULL, &r->cause,
-                      known ? r->ring.members[r->cause.rank].pid : 0);
+    hp_events_failed(r->events, split ? hp_say_title(split, r->name).text : NULL, &r->cause,
+                     known ? r->ring.members[r->cause.rank].pid : 0);
 }
 
 void

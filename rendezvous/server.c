@@ -113,27 +113,10 @@ on_disconnect(void *arg, void *handle)
 }
 
 static void
-on_say(void *arg, hp_notice sort, const char *line)
-{
-    const hp_server *server = arg;
-    if (server->options.say)
-        server->options.say(server->options.arg, sort, line);
-    else
-        hp_log(sort == HP_NOTICE_WARNING ? HP_LOG_WARN : HP_LOG_INFO, "%s", line);
-}
-
-static void
 on_summary(void *arg, const char *line)
 {
-    on_say(arg, HP_NOTICE_SUMMARY, line);
-}
-
-static void
-on_failed(void *arg, const char *split, const hoop_error *cause, uint32_t pid)
-{
     const hp_server *server = arg;
-    if (server->options.failed)
-        server->options.failed(server->options.arg, split, cause, pid);
+    hp_events_say(&server->events, HP_NOTICE_SUMMARY, line);
 }
 
 static int
@@ -142,20 +125,6 @@ on_reached(void *arg, const void *handle)
     const peer *p = handle;
     (void)arg;
     return hp_control_conn_arrived(p->control);
-}
-
-static const char *
-on_host_of(void *arg, int rank)
-{
-    const hp_server *server = arg;
-    return server->options.host_of ? server->options.host_of(server->options.arg, rank) : NULL;
-}
-
-static hp_process
-on_process(void *arg, const hp_member *who)
-{
-    const hp_server_options *options = &((const hp_server *)arg)->options;
-    return options->process ? options->process(options->arg, who->rank, who->pid) : HP_PROCESS_UNKNOWN;
 }
 
 /* What a ring has done goes to an owner that wants to know. */
@@ -368,7 +337,7 @@ on_judge(void *arg, const hp_hello *hello, const hp_addr *from, uint32_t *assign
     (void)from;
     *assigned = hello->my_rank;
     if (hello->role == HP_ROLE_ASK && hello->my_rank < HP_WORLD_MAX && server->options.knocked)
-        server->options.knocked(server->options.arg, (int)hello->my_rank); /* it asks nothing, and closes */
+        server->options.knocked(server->options.starter.arg, (int)hello->my_rank); /* it asks nothing, and closes */
     if (hello->role == HP_ROLE_ASK)
         return hp_inquiry_has_room(server->inquiry) ? HP_OK : HP_BUSY;
     hp_job *job = open_job(server, hello->job_id);
@@ -452,8 +421,7 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
     server->options = *options;
     server->options.secret = NULL;
     server->most_conns = options->mode == HP_MODE_AUTH && options->secret->of_job ? INT_MAX : hp_admission_share();
-    server->events = (hp_events){server,    on_send,    on_assign,  on_disconnect, on_say,
-                                 on_failed, on_reached, on_host_of, on_process,    on_ended};
+    server->events = (hp_events){options->starter, server, on_send, on_assign, on_disconnect, on_reached, on_ended};
     server->tick = hp_timer_new(loop, on_tick, server);
     hp_acceptor_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL, on_mistrusted};
     hp_sock_options sock = {.listener = options->listener};

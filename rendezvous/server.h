@@ -27,22 +27,11 @@ typedef struct hp_server_options {
     int one_attempt; /* 1: ranks of another attempt than `attempt` are refused; 0: any are served */
     uint32_t attempt;
     int summary; /* summaries of rings are said, too */
-    /* A line of any job; it begins with the job's name. NULL: hp_log, INFO for events and WARN for warnings. */
-    void (*say)(void *arg, hp_notice sort, const char *line);
-    /*
-     * A ring of any job has failed, or cannot be made; may be NULL. split: which one, 'split 1 colour 0 "dp"'; NULL: all
-     * ranks. pid: the process of cause->rank, which the ring numbers in its own way; 0: unknown.
-     */
-    void (*failed)(void *arg, const char *split, const hoop_error *cause, uint32_t pid);
+    hp_starter starter;
     /* For an owner with one job: its name, as lines and tables have it; NULL: by the hash. The owner keeps it. */
     const char *job;
-    /* Likewise: the host on which a missing rank was started; NULL: unknown. May be NULL. */
-    const char *(*host_of)(void *arg, int rank);
-    /* Likewise: whether the process of a rank, if it is `pid`, is stopped. */
-    hp_process (*process)(void *arg, int rank, uint32_t pid);
     /* Likewise: somebody on this host has made a new connection, and proven to know the job's key (launch/lease.h). */
-    void (*knocked)(void *arg, int host);
-    void *arg; /* of all of them */
+    void (*knocked)(void *arg, int host); /* arg: the starter's */
 } hp_server_options;
 
 hp_server *hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error);

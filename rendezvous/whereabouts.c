@@ -107,9 +107,10 @@ static void
 add_rank(hp_whereabouts *w, const hp_roster *r, int rank, uint64_t now)
 {
     const hp_member *who = &r->ring.members[rank];
-    const hp_events *owner = w->job->owner;
+    const hp_starter *starter = &w->job->owner->starter;
     uint64_t heard = r->state == HP_ROSTER_LINKING ? now : r->witnesses[rank].heard;
-    hp_process process = hp_roster_is_whole(r) ? owner->process(owner->arg, who) : HP_PROCESS_UNKNOWN;
+    int asked = starter->process && hp_roster_is_whole(r);
+    hp_process process = asked ? starter->process(starter->arg, who->rank, who->pid) : HP_PROCESS_UNKNOWN;
     add(w, &(hp_stay){.who = who, .since = HP_NEVER, .heard = heard, .process = process});
 }
 

@@ -115,18 +115,6 @@ on_reached(void *arg, const void *peer)
     return 1;
 }
 
-static const char *
-on_host_of(void *arg, int rank)
-{
-    return NULL;
-}
-
-static hp_process
-on_process(void *arg, const hp_member *who)
-{
-    return HP_PROCESS_UNKNOWN;
-}
-
 static void
 on_ended(void *arg, const hp_roster *ring)
 {
@@ -145,8 +133,8 @@ void
 control_open(control_sim *s, uint64_t seed)
 {
     memset(s, 0, sizeof(*s));
-    s->events = (hp_events){s,         on_send,    on_assign,  on_disconnect, on_line,
-                            on_failed, on_reached, on_host_of, on_process,    on_ended};
+    const hp_starter starter = {.arg = s, .say = on_line, .failed = on_failed};
+    s->events = (hp_events){starter, s, on_send, on_assign, on_disconnect, on_reached, on_ended};
     s->random = seed;
     s->time = s->server_clock = 1000 * HP_SEC;
     s->slow = 5;

@@ -47,12 +47,12 @@ test_shortest(void)
 }
 
 static hp_process
-process_of(void *arg, const hp_member *who)
+process_of(void *arg, int rank, uint32_t pid)
 {
-    return who->rank == 1 ? HP_PROCESS_RUNS : HP_PROCESS_UNKNOWN;
+    return rank == 1 ? HP_PROCESS_RUNS : HP_PROCESS_UNKNOWN;
 }
 
-static const hp_events events = {.process = process_of};
+static const hp_events events = {.starter.process = process_of};
 static void *peers[N];
 static hp_witness others[2];
 static hp_member other_members[2];

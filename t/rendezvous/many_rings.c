@@ -25,7 +25,7 @@ static char newest[TEXT], oldest[TEXT];
 static int owner_asked, lines_n;
 
 static hp_process
-process_of(void *arg, const hp_member *who)
+process_of(void *arg, int rank, uint32_t pid)
 {
     owner_asked++;
     return HP_PROCESS_RUNS;
@@ -37,7 +37,7 @@ reached(void *arg, const void *peer)
     return 1;
 }
 
-static const hp_events owner = {.process = process_of};
+static const hp_events owner = {.starter.process = process_of};
 static const hp_events events = {.reached = reached};
 
 /* All rings have the same processes, and in each all but one of them wait; the whole job comes last in the list. */

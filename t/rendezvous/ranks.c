@@ -24,7 +24,7 @@ void
 meet_serve(meet *m)
 {
     hoop_error error;
-    hp_server_options options = {.listen = m->addr, .mode = HP_MODE_AUTH, .say = listen_to, .arg = m};
+    hp_server_options options = {.listen = m->addr, .mode = HP_MODE_AUTH, .starter = {.arg = m, .say = listen_to}};
     options.secret = &m->secret;
     m->server = hp_server_new(m->loop, &options, &error);
     if (!m->server)

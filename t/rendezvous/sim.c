@@ -117,10 +117,10 @@ on_host_of(void *arg, int rank)
 }
 
 static hp_process
-on_process(void *arg, const hp_member *who)
+on_process(void *arg, int rank, uint32_t pid)
 {
     const sim *s = arg;
-    return s->held == who->rank ? HP_PROCESS_STOPPED : s->held >= 0 ? HP_PROCESS_RUNS : HP_PROCESS_UNKNOWN;
+    return s->held == rank ? HP_PROCESS_STOPPED : s->held >= 0 ? HP_PROCESS_RUNS : HP_PROCESS_UNKNOWN;
 }
 
 static void
@@ -135,8 +135,8 @@ sim_open(sim *s)
 {
     static const uint8_t job_id[HP_JOB_ID_BYTES] = {0x4f, 0x21, 0xc0, 0xde};
     memset(s, 0, sizeof(*s));
-    s->events = (hp_events){s,         on_tell,    on_assign,  on_disconnect, on_say,
-                            on_failed, on_reached, on_host_of, on_process,    on_ended};
+    const hp_starter starter = {s, on_say, on_failed, on_host_of, on_process};
+    s->events = (hp_events){starter, s, on_tell, on_assign, on_disconnect, on_reached, on_ended};
     s->held = -1;
     s->now = 1000 * HP_SEC;
     s->job = hp_job_new(&s->events, job_id, NULL, UINT64_MAX - 1);

@@ -13,12 +13,12 @@ hp_job rings_job;
 char rings_stopped;
 
 static hp_process
-process_of(void *arg, const hp_member *who)
+process_of(void *arg, int rank, uint32_t pid)
 {
-    (void)arg;
-    return rings_stopped == '?'                        ? HP_PROCESS_UNKNOWN
-           : who->pid == 800u + (uint8_t)rings_stopped ? HP_PROCESS_STOPPED
-                                                       : HP_PROCESS_RUNS;
+    (void)arg, (void)rank;
+    return rings_stopped == '?'                   ? HP_PROCESS_UNKNOWN
+           : pid == 800u + (uint8_t)rings_stopped ? HP_PROCESS_STOPPED
+                                                  : HP_PROCESS_RUNS;
 }
 
 static int
@@ -29,7 +29,7 @@ reached(void *arg, const void *peer)
     return 1;
 }
 
-static const hp_events events = {.process = process_of, .reached = reached};
+static const hp_events events = {.starter.process = process_of, .reached = reached};
 
 void
 rings_begin(void)

@@ -224,7 +224,7 @@ serve(int tell, party *p, const char *at, int comes_back)
 {
     hp_loop *loop = hp_loop_new();
     hp_server_options options = {
-        .mode = HP_MODE_AUTH, .asked = 1, .say = write_line, .arg = p->log, .comes_back = comes_back};
+        .mode = HP_MODE_AUTH, .asked = 1, .starter = {.arg = p->log, .say = write_line}, .comes_back = comes_back};
     hoop_error error;
     char text[HP_ADDR_TEXT] = "";
     hp_secret secret;

@@ -77,6 +77,13 @@ hp_link_loss_found(hp_link_losses *losses, int rank)
 }
 
 void
+hp_link_loss_left(hp_link_losses *losses, int rank)
+{
+    if (losses->loss[rank].peer >= 0 && losses->loss[rank].repaired)
+        hp_link_loss_found(losses, rank);
+}
+
+void
 hp_link_loss_away(hp_link_losses *losses, int rank, uint64_t now)
 {
     losses->away_n += !losses->away[rank];
@@ -354,9 +361,10 @@ hp_link_loss_judge(const hp_link_losses *losses, const hp_witness *w, int hasty,
     if (losses->first < 0 || (!hasty && (returning || !is_ripe(losses, w, now))))
         return none;
     const hp_loss *first = &losses->loss[losses->first];
-    if (w[first->peer].left && w[first->peer].completed < first->sequence)
+    int repaired = is_repaired(losses, losses->first, w, now), message = first->sequence == HP_NO_OPERATION;
+    if (w[first->peer].left && w[first->peer].completed < first->sequence && !(message && repaired))
         return (hp_link_loss_cause){HP_LINK_LOSS_LEFT, first->peer, losses->first, first->number, 0, first->sequence};
-    return is_repaired(losses, losses->first, w, now) ? none : between(losses, w, losses->first, now);
+    return repaired ? none : between(losses, w, losses->first, now);
 }
 
 void

@@ -49,6 +49,7 @@ void hp_link_loss_close(hp_link_losses *losses);
 void hp_link_loss_lost(hp_link_losses *losses, int rank, const hp_loss *loss,
                        uint64_t now);                      /* only a rank's first one counts */
 void hp_link_loss_found(hp_link_losses *losses, int rank); /* the connection that the rank has lost was made again */
+void hp_link_loss_left(hp_link_losses *losses, int rank);  /* it waits for no connection that is to be made again */
 void hp_link_loss_away(hp_link_losses *losses, int rank, uint64_t now);
 /* It is cut off: if it is back within a minute, it hears so. */
 void hp_link_loss_cut(hp_link_losses *losses, int rank, uint64_t now);

@@ -341,6 +341,7 @@ leave(hp_roster *r, int rank, uint64_t completed, uint64_t now)
     out(r, rank, completed, 0, now);
     w->left = 1;
     hp_refused_calls_withdraw(&r->refused_calls, rank, UINT64_MAX);
+    hp_link_loss_left(&r->losses, rank);
     r->left_n++;
     if (r->state == HP_ROSTER_LINKING && r->losses.gone < 0)
         lose(r, rank, 0, "it left");

@@ -130,6 +130,18 @@ test_messages(void)
     ok(all_hear(N, "rank 3 (node2) left the communicator after 16 operations while rank 4 (node3) waits in a message"),
        "nor where its peer had left before");
     sim_close(&s);
+    start(); /* both have everything, and notice at the end that a connection has broken meanwhile */
+    sim_repairs(&s, 4, 3, ECONNRESET, HP_NO_OPERATION);
+    sim_count(&s, 3, HP_LEAVE, 16);
+    sim_pass(&s, 5000);
+    ok(all_hear(0, ""), "one that is made again, whose peer leaves, is no loss");
+    sim_count(&s, 4, HP_LEAVE, 16);
+    sim_pass(&s, 20000);
+    ok(all_hear(0, ""), "nor is one of a rank that leaves");
+    for (int i = 0; i < N; i++)
+        sim_count(&s, i, HP_LEAVE, 16);
+    ok(strstr(s.line, "over: all"), "%s", s.line);
+    sim_close(&s);
     start();
     sim_lost(&s, 4, 3, 0, HP_NO_OPERATION);
     sim_lose(&s, 3);

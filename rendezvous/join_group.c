@@ -118,9 +118,13 @@ hp_join_group_fail(hp_join_group *m, const hoop_error *error, uint64_t now)
     m->joined_n = 0;
     m->failure = *error;
     m->deadline = now + AFTERMATH_MS * HP_MS;
-    snprintf(line, sizeof(line), "%s: failed: %s", m->label, error->text);
+    if (m->parent)
+        snprintf(line, sizeof(line), "%s: %s failed: %s", m->label, hp_join_group_call(m), error->text);
+    else
+        snprintf(line, sizeof(line), "%s: %s: %s", m->label, m->grow ? "newcomers are refused" : "failed", error->text);
     hp_events_say(m->events, HP_NOTICE_EVENT, line);
-    hp_events_failed(m->events, NULL, error, 0);
+    if (m->parent || !m->grow)
+        hp_events_failed(m->events, NULL, error, 0);
 }
 
 static const hp_joined *

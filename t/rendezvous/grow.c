@@ -154,6 +154,7 @@ unlike(void)
        "then those that differ are refused: %s", s.conns[52].cause.text);
     ok(sim_has_ring(&s, 10, 0, 5, 1) && sim_has_ring(&s, 51, 3, 5, 1) && sim_has_ring(&s, 53, 4, 5, 1),
        "... and only those");
+    ok(s.failures == 0 && strstr(s.line, "newcomers are refused: "), "no ring has failed: %s", s.line);
     sim_close(&s);
 }
 

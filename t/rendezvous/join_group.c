@@ -486,6 +486,10 @@ test_split_losses(void)
     is_string("rank 3 of 4 did not call hoop_comm_split within 5.0 s; 3 ranks on node1 are waiting",
               s.conns[20].cause.text, "a rank that does not split");
     is_int(0, s.conns[0].causes, "the parent lives on");
+    is_string(
+        "job 4f21c0de: hoop_comm_split failed: rank 3 of 4 did not call hoop_comm_split within 5.0 s; 3 ranks on node1 "
+        "are waiting",
+        s.line, "the log does not say that the job has failed");
     sim_close(&s);
 }
 

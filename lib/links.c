@@ -349,8 +349,14 @@ dial_stripe(hoop_comm *comm, int channel, hp_link *link, int stripe, int generat
         d->generation = hello.generation;
         d->shm = generation ? NULL : offer_shm(comm, link, &hello);
         int n = hp_ways_list(to, &members[link->peer], &members[comm->rank]);
-        d->race = hp_race_new(comm->loop, to, n, &comm->sock, comm->keys, &hello, hp_comm_name(comm, link->peer, name),
-                              deadline, dialled, d);
+        d->race = hp_race_new(comm->loop, to, n,
+                              &(hp_dial_options){.what = hp_comm_name(comm, link->peer, name),
+                                                 .keys = comm->keys,
+                                                 .hello = hello,
+                                                 .sock = comm->sock,
+                                                 .deadline = deadline,
+                                                 .fn = dialled,
+                                                 .arg = d});
     }
     if (d && d->race) {
         comm->dialing = d;

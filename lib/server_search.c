@@ -92,8 +92,14 @@ dial_open(port_search *f, hoop_error *error)
             to[k] = f->addr[k];
             hp_addr_set_port(&to[k], (uint16_t)(o->first + i));
         }
-        c->race = hp_race_new(f->loop, to, f->addrs, &sock, o->keys, &hello, "the rendezvous server of rank 0",
-                              f->deadline, on_dialled, c);
+        c->race = hp_race_new(f->loop, to, f->addrs,
+                              &(hp_dial_options){.what = "the rendezvous server of rank 0",
+                                                 .keys = o->keys,
+                                                 .hello = hello,
+                                                 .sock = sock,
+                                                 .deadline = f->deadline,
+                                                 .fn = on_dialled,
+                                                 .arg = c});
         if (!c->race)
             return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the search of rank 0's server");
         hp_race_limit_closed(c->race, CLOSED_MOST);

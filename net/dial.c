@@ -51,21 +51,20 @@ typedef enum encounter {
 struct hp_dial {
     hp_loop *loop;
     dial_state state;
-    hp_addr to, from;
-    hp_sock_options options;
-    hp_keys *keys;
-    hp_hello hello;
+    hp_addr to;
+    hp_dial_options o; /* what: points to this: */
     char what[WHAT];
-    uint64_t began, deadline; /* of all attempts */
-    uint64_t next;            /* when WAITING ends, or when this attempt takes too long */
-    uint64_t wait;            /* before the next attempt, without jitter */
-    uint64_t short_since;     /* since when this process has no descriptor for an attempt; 0: it has */
-    int number;               /* the errno of that */
-    uint64_t refused;         /* since when the host refuses all attempts; 0: the last one was not refused */
-    uint64_t absent;          /* since when attempts meet no process that has what is dialled; 0: the last one did */
-    uint64_t silent;          /* since when no attempt reaches the host; 0: the last one did */
-    int has_asked;            /* an attempt was made */
-    uint64_t full;            /* since when the peer has no room for this rank; 0: it has */
+    hp_keys *keys;
+    uint64_t began;       /* of all attempts */
+    uint64_t next;        /* when WAITING ends, or when this attempt takes too long */
+    uint64_t wait;        /* before the next attempt, without jitter */
+    uint64_t short_since; /* since when this process has no descriptor for an attempt; 0: it has */
+    int number;           /* the errno of that */
+    uint64_t refused;     /* since when the host refuses all attempts; 0: the last one was not refused */
+    uint64_t absent;      /* since when attempts meet no process that has what is dialled; 0: the last one did */
+    uint64_t silent;      /* since when no attempt reaches the host; 0: the last one did */
+    int has_asked;        /* an attempt was made */
+    uint64_t full;        /* since when the peer has no room for this rank; 0: it has */
     encounter met;
     int closed, closed_most; /* in a row, without a byte; so many, or so many strange answers, are an error, 0: never */
     int awaits;              /* a server that comes back */
@@ -74,8 +73,6 @@ struct hp_dial {
     hp_watch *watch;
     hp_timer *timer;
     hp_handshake handshake;
-    hp_dial_fn *fn;
-    void *arg;
     char last[200]; /* why the last attempt failed */
 };
 
@@ -104,9 +101,9 @@ finish(hp_dial *dial, hp_dial_result *result)
     }
     if (result->fd < 0 && dial->refused && !result->error.sys_errno)
         result->error.sys_errno = ECONNREFUSED; /* no process listens there */
-    if (result->fd < 0 && dial->hello.your_rank < HP_RANK_SERVER && result->error.rank < 0)
-        result->error.rank = (int)dial->hello.your_rank;
-    dial->fn(dial->arg, result);
+    if (result->fd < 0 && dial->o.hello.your_rank < HP_RANK_SERVER && result->error.rank < 0)
+        result->error.rank = (int)dial->o.hello.your_rank;
+    dial->o.fn(dial->o.arg, result);
 }
 
 __attribute__((format(printf, 3, 4))) static void
@@ -139,7 +136,7 @@ static void
 fail_on_time(hp_dial *dial)
 {
     char where[HP_ADDR_TEXT], within[40];
-    uint64_t time = dial->deadline > dial->began ? dial->deadline - dial->began : 0;
+    uint64_t time = dial->o.deadline > dial->began ? dial->o.deadline - dial->began : 0;
     snprintf(within, sizeof(within), " within %.3g s", (double)time / (double)HP_SEC);
     if (dial->met == CLOSES)
         fail_closed(dial, within);
@@ -153,7 +150,7 @@ fail_on_time(hp_dial *dial)
 static void
 set_timer(hp_dial *dial, uint64_t now)
 {
-    uint64_t when = dial->next < dial->deadline ? dial->next : dial->deadline;
+    uint64_t when = dial->next < dial->o.deadline ? dial->next : dial->o.deadline;
     hp_timer_set(dial->timer, when > now ? when - now : 0);
 }
 
@@ -211,8 +208,8 @@ static int
 is_out_of_reach(hp_dial *dial, const hoop_error *error)
 {
     uint64_t now = hp_loop_now(dial->loop);
-    int server = dial->hello.your_rank == HP_RANK_SERVER;
-    if (error->sys_errno != ECONNREFUSED || (server && (dial->hello.comm == 0 || dial->awaits))) {
+    int server = dial->o.hello.your_rank == HP_RANK_SERVER;
+    if (error->sys_errno != ECONNREFUSED || (server && (dial->o.hello.comm == 0 || dial->awaits))) {
         dial->refused = 0;
         return 0;
     }
@@ -232,7 +229,7 @@ on_no_socket(hp_dial *dial, const hoop_error *error)
     hp_addr_print(&dial->to, where);
     if (is_out_of_reach(dial, error)) {
         fail(dial, HOOP_ERR_RENDEZVOUS,
-             dial->hello.your_rank == HP_RANK_SERVER
+             dial->o.hello.your_rank == HP_RANK_SERVER
                  ? "%s no longer listens at %s: its program has ended, or called hoop_server_stop. A ring goes on "
                    "without it, but can no longer be split"
                  : "%s refuses connections at %s, where it has registered: does a firewall reject them, or is its "
@@ -308,8 +305,8 @@ on_refusal(hp_dial *dial)
     hp_dial_result result = {.fd = -1, .status = status, .epoch = dial->handshake.epoch};
     const char *advice = "";
     hoop_result code = HOOP_ERR_RENDEZVOUS;
-    if (dial->hello.my_rank < HP_RANK_SERVER)
-        snprintf(me, sizeof(me), "rank %u of %u", dial->hello.my_rank, dial->hello.world);
+    if (dial->o.hello.my_rank < HP_RANK_SERVER)
+        snprintf(me, sizeof(me), "rank %u of %u", dial->o.hello.my_rank, dial->o.hello.world);
     if (status == HP_DUPLICATE) {
         advice = "; every process needs a rank of its own, and every start a job of its own";
     } else if (status == HP_BAD_WORLD) {
@@ -317,7 +314,7 @@ on_refusal(hp_dial *dial)
         advice = "; set the same size everywhere";
     } else if (status == HP_BAD_EPOCH) {
         code = HOOP_ERR_STALE_EPOCH;
-    } else if (status == HP_FULL && dial->hello.your_rank == HP_RANK_SERVER) {
+    } else if (status == HP_FULL && dial->o.hello.your_rank == HP_RANK_SERVER) {
         advice = "; a rank can be in 256 communicators at a time, so destroy those that are no longer used";
     }
     hp_err_set(&result.error, code, "%s refuses %s: %s%s", dial->what, me, hp_status_text(status), advice);
@@ -364,7 +361,7 @@ on_end(hp_dial *dial)
         finish(dial, &done);
     } else if (handshake->state == HP_HANDSHAKE_REFUSED && handshake->status == HP_BAD_VERSION) {
         char ours[32];
-        int min = dial->hello.ver_min, max = dial->hello.ver_max;
+        int min = dial->o.hello.ver_min, max = dial->o.hello.ver_max;
         snprintf(ours, sizeof(ours), min == max ? "%d" : "%d to %d", min, max);
         fail(dial, HOOP_ERR_VERSION,
              "%s speaks version %u of hoop's protocol, this rank version %s; install one release of hoop everywhere",
@@ -416,7 +413,7 @@ on_connected(hp_dial *dial)
     dial->next = now + HANDSHAKE_TIME;
     set_timer(dial, now);
     /* The dial keeps the time itself, so that its error can name what the attempt waited for. */
-    hp_handshake_start(&dial->handshake, dial->keys, &dial->hello, nonce, HP_NEVER);
+    hp_handshake_start(&dial->handshake, dial->keys, &dial->o.hello, nonce, HP_NEVER);
     run_handshake(dial);
 }
 
@@ -437,7 +434,7 @@ attempt(hp_dial *dial, uint64_t now)
     hoop_error error;
     hp_err_clear(&error);
     dial->has_asked = 1;
-    dial->fd = hp_sock_connect(&dial->to, dial->from.length ? &dial->from : NULL, &dial->options, &error);
+    dial->fd = hp_sock_connect(&dial->to, dial->o.from.length ? &dial->o.from : NULL, &dial->o.sock, &error);
     if (dial->fd < 0) {
         dial->silent = error.sys_errno == ECONNREFUSED ? 0 : dial->silent ? dial->silent : now;
         on_no_socket(dial, &error);
@@ -470,7 +467,7 @@ on_timer(void *arg)
     int trying = dial->state == CONNECTING || dial->state == HANDSHAKING, whole = now >= dial->next;
     if (trying && (whole || dial->met == NOBODY)) /* an attempt that the deadline cuts short says less than the last */
         snprintf(dial->last, sizeof(dial->last), "%s", overdue[dial->state]);
-    if (now >= dial->deadline)
+    if (now >= dial->o.deadline)
         fail_on_time(dial);
     else if (dial->state == WAITING)
         attempt(dial, now);
@@ -479,22 +476,16 @@ on_timer(void *arg)
 }
 
 hp_dial *
-hp_dial_new(hp_loop *loop, const hp_addr *to, const hp_addr *from, const hp_sock_options *options, const hp_keys *keys,
-            const hp_hello *hello, const char *what, uint64_t deadline, hp_dial_fn *fn, void *arg)
+hp_dial_new(hp_loop *loop, const hp_addr *to, const hp_dial_options *options)
 {
     hp_dial *dial = hp_alloc(1, sizeof(*dial));
     if (!dial)
         return NULL;
-    *dial =
-        (hp_dial){.loop = loop, .to = *to, .keys = hp_keys_hold(keys), .hello = *hello, .fd = -1, .fn = fn, .arg = arg};
-    if (from)
-        dial->from = *from;
-    if (options)
-        dial->options = *options;
-    snprintf(dial->what, sizeof(dial->what), "%s", what);
+    *dial = (hp_dial){.loop = loop, .to = *to, .o = *options, .keys = hp_keys_hold(options->keys), .fd = -1};
+    dial->o.what = dial->what;
+    snprintf(dial->what, sizeof(dial->what), "%s", options->what);
     snprintf(dial->last, sizeof(dial->last), "there was no time to try");
     dial->began = dial->next = hp_loop_now(loop);
-    dial->deadline = deadline;
     dial->wait = FIRST_WAIT;
     dial->timer = hp_timer_new(loop, on_timer, dial);
     if (!dial->timer) {

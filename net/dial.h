@@ -38,10 +38,18 @@ typedef struct hp_dial_result {
 /* Called once, from the loop. The dial may be freed inside. */
 typedef void hp_dial_fn(void *arg, const hp_dial_result *result);
 
-/* `what` names the peer in messages: "the rendezvous server", "rank 4 (node3)"; copied. `from` may be NULL. */
-hp_dial *hp_dial_new(hp_loop *loop, const hp_addr *to, const hp_addr *from, const hp_sock_options *options,
-                     const hp_keys *keys, const hp_hello *hello, const char *what, uint64_t deadline, hp_dial_fn *fn,
-                     void *arg); /* NULL: out of memory */
+typedef struct hp_dial_options {
+    const char *what; /* names the peer in messages: "the rendezvous server", "rank 4 (node3)"; copied */
+    const hp_keys *keys;
+    hp_hello hello;
+    hp_sock_options sock;
+    hp_addr from; /* all zeros: any */
+    uint64_t deadline;
+    hp_dial_fn *fn;
+    void *arg;
+} hp_dial_options;
+
+hp_dial *hp_dial_new(hp_loop *loop, const hp_addr *to, const hp_dial_options *options); /* NULL: out of memory */
 /*
  * From now on `most` connections in a row that are closed without a byte, or answered in another protocol, are HOOP_ERR_AUTH at once: for a dial that has
  * other addresses to try, or a person who waits.

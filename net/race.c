@@ -30,15 +30,11 @@ struct hp_race {
     hp_timer *timer;
     runner runner[HP_RACE_MOST];
     int n, begun;
-    uint64_t latest; /* when the latest one began */
-    hp_sock_options options;
-    hp_keys *keys;
-    hp_hello hello;
+    uint64_t latest;   /* when the latest one began */
+    hp_dial_options o; /* what: points to this: */
     char what[96];
-    uint64_t deadline;
+    hp_keys *keys;
     int closed_most;
-    hp_dial_fn *fn;
-    void *arg;
 };
 
 uint64_t
@@ -93,7 +89,7 @@ win(runner *winner, const hp_dial_result *result)
         hp_log(HP_LOG_INFO, "%s is reached at %s; %s", race->what, hp_addr_print(&winner->to, where), others);
     }
     stop(race);
-    race->fn(race->arg, result);
+    race->o.fn(race->o.arg, result);
 }
 
 /* The sentence of the first address, which is the one that should have worked, and the answers of the others. */
@@ -107,7 +103,7 @@ lose(hp_race *race)
     if (race->n > 1)
         snprintf(result.error.text + used, sizeof(result.error.text) - used, "; and at %s", others);
     stop(race);
-    race->fn(race->arg, &result);
+    race->o.fn(race->o.arg, &result);
 }
 
 /*
@@ -117,7 +113,7 @@ lose(hp_race *race)
 static int
 is_final(const hp_race *race, const hp_dial_result *result)
 {
-    if (race->hello.your_rank == HP_RANK_SERVER)
+    if (race->o.hello.your_rank == HP_RANK_SERVER)
         return result->status != 0;
     return result->status && result->status != HP_BAD_RANK && result->status != HP_BAD_COMM &&
            result->status != HP_DUPLICATE;
@@ -151,8 +147,10 @@ static void
 begin(hp_race *race, uint64_t now)
 {
     runner *r = &race->runner[race->begun++];
-    r->dial = hp_dial_new(race->loop, &r->to, NULL, &race->options, race->keys, &race->hello, race->what,
-                          race->deadline, on_dialled, r);
+    hp_dial_options options = race->o;
+    options.fn = on_dialled;
+    options.arg = r;
+    r->dial = hp_dial_new(race->loop, &r->to, &options);
     race->latest = now;
     if (r->dial && race->closed_most)
         hp_dial_limit_closed(r->dial, race->closed_most);
@@ -182,17 +180,14 @@ look(void *arg)
 }
 
 hp_race *
-hp_race_new(hp_loop *loop, const hp_addr *to, int n, const hp_sock_options *options, const hp_keys *keys,
-            const hp_hello *hello, const char *what, uint64_t deadline, hp_dial_fn *fn, void *arg)
+hp_race_new(hp_loop *loop, const hp_addr *to, int n, const hp_dial_options *options)
 {
     hp_race *race = hp_alloc(1, sizeof(*race));
     if (!race)
         return NULL;
-    *race = (hp_race){.loop = loop, .n = n, .hello = *hello, .deadline = deadline, .fn = fn, .arg = arg};
-    race->keys = hp_keys_hold(keys);
-    if (options)
-        race->options = *options;
-    snprintf(race->what, sizeof(race->what), "%s", what);
+    *race = (hp_race){.loop = loop, .n = n, .o = *options, .keys = hp_keys_hold(options->keys)};
+    race->o.what = race->what;
+    snprintf(race->what, sizeof(race->what), "%s", options->what);
     for (int i = 0; i < n; i++)
         race->runner[i] = (runner){.race = race, .to = to[i], .result = {.fd = -1}};
     race->timer = hp_timer_new(loop, look, race);

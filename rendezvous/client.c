@@ -77,8 +77,14 @@ dial_server(hp_client *c)
     hp_hello hello = hp_membership_dial(&c->membership, hp_loop_now(c->loop), &deadline);
     hello.mode = c->keys->mode;
     memcpy(hello.job_id, c->keys->job_id, HP_JOB_ID_BYTES);
-    c->dial = hp_dial_new(c->loop, &o->server, NULL, &o->sock, c->keys, &hello, "the rendezvous server", deadline,
-                          on_dialled, c);
+    c->dial = hp_dial_new(c->loop, &o->server,
+                          &(hp_dial_options){.what = "the rendezvous server",
+                                             .keys = c->keys,
+                                             .hello = hello,
+                                             .sock = o->sock,
+                                             .deadline = deadline,
+                                             .fn = on_dialled,
+                                             .arg = c});
     if (c->dial && o->comes_back && c->membership.state == HP_CLIENT_JOINING)
         hp_dial_await_server(c->dial);
     if (c->dial)

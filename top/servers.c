@@ -288,8 +288,14 @@ dial(const hp_top_remote *remote, hoop_error *error)
                       .ver_min = HP_WIRE_MIN,
                       .ver_max = HP_WIRE_MAX};
     memcpy(hello.job_id, remote->keys->job_id, HP_JOB_ID_BYTES);
-    hp_dial *dial = hp_dial_new(remote->loop, &remote->server, NULL, &sock, remote->keys, &hello,
-                                "the rendezvous server", hp_loop_now(remote->loop) + DIAL_S * HP_SEC, on_dialled, &a);
+    hp_dial *dial = hp_dial_new(remote->loop, &remote->server,
+                                &(hp_dial_options){.what = "the rendezvous server",
+                                                   .keys = remote->keys,
+                                                   .hello = hello,
+                                                   .sock = sock,
+                                                   .deadline = hp_loop_now(remote->loop) + DIAL_S * HP_SEC,
+                                                   .fn = on_dialled,
+                                                   .arg = &a});
     if (dial)
         hp_dial_limit_closed(dial, 1);
     else

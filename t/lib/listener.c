@@ -89,8 +89,13 @@ dial(outside *o, const member *m, uint64_t comm, uint32_t from, uint32_t to)
 {
     hp_hello hello = greeting(comm, from, to);
     *o = (outside){.loop = hp_loop_new(), .result.fd = -1};
-    o->dial = hp_dial_new(o->loop, &m->entry.addr, NULL, NULL, m->entry.keys, &hello, "rank", hp_now() + 20 * HP_SEC,
-                          on_dialled, o);
+    o->dial = hp_dial_new(o->loop, &m->entry.addr,
+                          &(hp_dial_options){.what = "rank",
+                                             .keys = m->entry.keys,
+                                             .hello = hello,
+                                             .deadline = hp_now() + 20 * HP_SEC,
+                                             .fn = on_dialled,
+                                             .arg = o});
 }
 
 static void

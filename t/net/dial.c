@@ -71,12 +71,20 @@ greeting(void)
 }
 
 static void
+dial_from(struct candidate *candidate, const hp_addr *to, const hp_addr *from, const hp_hello *hello,
+          const hp_keys *with, uint64_t limit)
+{
+    hp_dial_options options = {
+        .what = "rank 4 (node3)", .keys = with, .hello = *hello, .from = *from, .fn = on_dialled, .arg = candidate};
+    *candidate = (struct candidate){.begun = hp_now()};
+    options.deadline = candidate->begun + limit;
+    candidate->dial = hp_dial_new(loop, to, &options);
+}
+
+static void
 dial(struct candidate *candidate, const hp_addr *to, const hp_hello *hello, const hp_keys *with, uint64_t limit)
 {
-    memset(candidate, 0, sizeof(*candidate));
-    candidate->begun = hp_now();
-    candidate->dial =
-        hp_dial_new(loop, to, NULL, NULL, with, hello, "rank 4 (node3)", hp_now() + limit, on_dialled, candidate);
+    dial_from(candidate, to, &(hp_addr){.length = 0}, hello, with, limit);
 }
 
 /* Runs until the caller has its answer; returns the time since it dialled. */
@@ -404,21 +412,18 @@ test_for_now(void)
 static void
 test_from(void)
 {
-    struct candidate candidate = {.done = 0};
+    struct candidate candidate;
     hp_addr from;
-    char text[HP_ADDR_TEXT];
     hp_hello hello = greeting();
+    char text[HP_ADDR_TEXT];
     build(NULL);
     hp_addr_parse(&from, "127.0.0.5:99", NULL);
-    candidate.dial = hp_dial_new(loop, hp_acceptor_addr(house.acceptor), &from, NULL, &keys, &hello, "rank 4", HP_NEVER,
-                                 on_dialled, &candidate);
+    dial_from(&candidate, hp_acceptor_addr(house.acceptor), &from, &hello, &keys, 60 * HP_SEC);
     wait_for(&candidate);
     is_string("127.0.0.5", hp_addr_host(&house.peer, text), "the source address that was asked for");
     hang_up(&candidate);
     hp_addr_parse(&from, "192.0.2.77:0", NULL); /* RFC 5737: nobody's */
-    candidate = (struct candidate){.done = 0};
-    candidate.dial = hp_dial_new(loop, hp_acceptor_addr(house.acceptor), &from, NULL, &keys, &hello, "rank 4", HP_NEVER,
-                                 on_dialled, &candidate);
+    dial_from(&candidate, hp_acceptor_addr(house.acceptor), &from, &hello, &keys, 60 * HP_SEC);
     wait_for(&candidate);
     is_int(HOOP_ERR_INVALID_ARGUMENT, candidate.result.error.code, "one that is not ours is not tried again");
     ok(strstr(candidate.result.error.text, "77 is not an address of this"), "%s", candidate.result.error.text);

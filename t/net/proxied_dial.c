@@ -75,8 +75,13 @@ dial(caller *c, int port, int limit_s)
     hp_addr_set_port(&to, (uint16_t)port);
     memcpy(hello.job_id, keys.job_id, HP_JOB_ID_BYTES);
     hello.ver_min = hello.ver_max = HP_WIRE_MAX;
-    c->dial = hp_dial_new(loop, &to, NULL, NULL, &keys, &hello, "rank 4 (node3)", hp_now() + (uint64_t)limit_s * HP_SEC,
-                          on_dialled, c);
+    c->dial = hp_dial_new(loop, &to,
+                          &(hp_dial_options){.what = "rank 4 (node3)",
+                                             .keys = &keys,
+                                             .hello = hello,
+                                             .deadline = hp_now() + (uint64_t)limit_s * HP_SEC,
+                                             .fn = on_dialled,
+                                             .arg = c});
 }
 
 static int

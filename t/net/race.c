@@ -95,8 +95,12 @@ start(const hp_addr *first, const hp_addr *second, int limit_s)
     memcpy(hello.job_id, keys.job_id, HP_JOB_ID_BYTES);
     hello.ver_min = hello.ver_max = HP_WIRE_MAX;
     done = 0;
-    return hp_race_new(loop, to, 2, NULL, &keys, &hello, "rank 4 (node3)", hp_now() + (uint64_t)limit_s * HP_SEC,
-                       on_dialled, NULL);
+    return hp_race_new(loop, to, 2,
+                       &(hp_dial_options){.what = "rank 4 (node3)",
+                                          .keys = &keys,
+                                          .hello = hello,
+                                          .deadline = hp_now() + (uint64_t)limit_s * HP_SEC,
+                                          .fn = on_dialled});
 }
 
 /* Returns how long it took. */

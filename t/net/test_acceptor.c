@@ -227,8 +227,13 @@ hp_dial *
 call(struct house *house, struct candidate *candidate, const hp_keys *keys, const hp_hello *hello)
 {
     memset(candidate, 0, sizeof(*candidate));
-    return hp_dial_new(house->loop, hp_acceptor_addr(house->acceptor), NULL, NULL, keys, hello, "rank 4 (node3)",
-                       hp_now() + 20 * HP_SEC, on_dialled, candidate);
+    return hp_dial_new(house->loop, hp_acceptor_addr(house->acceptor),
+                       &(hp_dial_options){.what = "rank 4 (node3)",
+                                          .keys = keys,
+                                          .hello = *hello,
+                                          .deadline = hp_now() + 20 * HP_SEC,
+                                          .fn = on_dialled,
+                                          .arg = candidate});
 }
 
 int

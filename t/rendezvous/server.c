@@ -377,8 +377,13 @@ prove(meet *m, const char *job_id, int rank, int size)
                       .ver_max = HP_WIRE_MAX};
     memcpy(hello.job_id, o.keys->job_id, HP_JOB_ID_BYTES);
     proven_fd = -1;
-    hp_dial *dial =
-        hp_dial_new(m->loop, &o.server, NULL, &o.sock, o.keys, &hello, "the server", o.deadline, on_proven, NULL);
+    hp_dial *dial = hp_dial_new(m->loop, &o.server,
+                                &(hp_dial_options){.what = "the server",
+                                                   .keys = o.keys,
+                                                   .hello = hello,
+                                                   .sock = o.sock,
+                                                   .deadline = o.deadline,
+                                                   .fn = on_proven});
     for (tap_wait w = {0}; proven_fd < 0 && tap_waits(&w);)
         meet_run(m, 10);
     hp_dial_free(dial);

@@ -106,7 +106,7 @@ typedef struct hp_driver {
     hoop_work *free[2];        /* works to use again, without and with blocks */
     hoop_work *made;           /* every work there is, by `made_before` */
     hp_segment *free_arrays;   /* arrays of segments that no group uses now */
-    int aborters;              /* threads inside hp_progress_abort */
+    int guests;                /* threads inside hp_progress_abort, or a visit (visit.h) */
     atomic_int leaving;        /* hoop_comm_destroy waits for the works */
     hp_unstarted refused_call; /* the last call that was refused, */
     int refused;               /* 1: no operation was started since; 2: likewise, and the driver has read it */

@@ -10,6 +10,7 @@
 #include "lib/progress.h"
 #include "lib/registry.h"
 #include "lib/standby.h"
+#include "lib/visit.h"
 #include "lib/works.h"
 
 #include <stdio.h>
@@ -235,7 +236,7 @@ is_interrupted(hoop_comm *comm)
 int
 hp_entry_wait(hp_waiter *waiter, uint64_t deadline)
 {
-    uint64_t slice = hp_interrupt_is_set() ? HP_INTERRUPT_MS * HP_MS : HP_NEVER;
+    uint64_t slice = (hp_interrupt_is_set() ? HP_INTERRUPT_MS : HP_VISIT_MS) * HP_MS, visit = 0;
     for (;;) {
         uint64_t now = hp_now();
         int last = slice == HP_NEVER || (deadline != HP_NEVER && deadline <= now + slice);
@@ -243,6 +244,7 @@ hp_entry_wait(hp_waiter *waiter, uint64_t deadline)
             return 1;
         if (last)
             return 0;
+        hp_visit_others(waiter->comm, &visit);
         if (is_interrupted(waiter->comm)) {
             hoop_error error;
             char me[96];

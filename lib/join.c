@@ -17,6 +17,7 @@
 #include "lib/server_thread.h"
 #include "lib/spin.h"
 #include "lib/stats.h"
+#include "lib/visit.h"
 #include "lib/works.h"
 #include "net/interface.h"
 #include "net/unacked.h"
@@ -248,6 +249,7 @@ static hoop_result
 run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
 {
     unanswered wait = {0};
+    uint64_t visit = 0;
     for (;;) {
         uint64_t now = hp_loop_now(comm->loop);
         warn_unanswered(comm, &wait, now);
@@ -268,6 +270,7 @@ run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
         if (hp_interrupt_asks())
             return hp_err_set(error, HOOP_ERR_ABORTED, "the program interrupted this call");
         hp_loop_run(comm->loop, HP_INTERRUPT_MS * HP_MS);
+        hp_visit_others(comm, &visit);
         if (hp_listener_has_events(&comm->entry))
             hp_links_receive(comm);
     }

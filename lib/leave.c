@@ -19,6 +19,7 @@
 #include "lib/registry.h"
 #include "lib/server_thread.h"
 #include "lib/stats.h"
+#include "lib/visit.h"
 #include "lib/ways.h"
 #include "lib/works.h"
 
@@ -59,12 +60,19 @@ needed(const hoop_comm *comm, uint64_t waited)
 }
 
 static void
-warn_of(const hoop_comm *comm, const hp_link *slow, const char *what, uint64_t lasted)
+warn_of(const hoop_comm *comm, const hp_link *slow, int lost, uint64_t lasted)
 {
     char me[96], peer[96], name[HP_NAME_PREFIX];
-    hp_log(HP_LOG_WARN, "%s%s leaves, and %s has not received what was sent to it for %.1f s; %s",
-           hp_name_prefix(comm, name), hp_comm_name(comm, comm->rank, me), hp_comm_name(comm, slow->peer, peer),
-           (double)lasted / 1e9, what);
+    hp_comm_name(comm, comm->rank, me);
+    hp_comm_name(comm, slow->peer, peer);
+    hp_name_prefix(comm, name);
+    if (slow->state == HP_LINK_LOST)
+        hp_log(HP_LOG_WARN, "%s%s leaves, and its connection to %s broke, and was not made again for %.1f s; %s", name,
+               me, peer, (double)lasted / 1e9,
+               lost ? "what that rank has not received is lost" : "that rank makes it again at its next call");
+    else
+        hp_log(HP_LOG_WARN, "%s%s leaves, and %s has not received what was sent to it for %.1f s; %s", name, me, peer,
+               (double)lasted / 1e9, lost ? "that is lost" : "it takes it at its next call");
 }
 
 /*
@@ -94,6 +102,7 @@ drain(hoop_comm *comm)
     uint64_t began = hp_now(), limit = hp_comm_limit(comm);
     uint64_t after = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
     hp_stall_warning warning = {0}, unheard = {0};
+    uint64_t visit = 0;
     char me[96], name[HP_NAME_PREFIX];
     for (uint64_t now = began;; now = hp_now()) {
         int failed = atomic_load(&comm->fault.failed), owed = server_is_owed(comm, now - began);
@@ -101,15 +110,16 @@ drain(hoop_comm *comm)
         uint64_t most = failed ? LINGER_MS * HP_MS : limit;
         int too_long = slow && most && now - began >= most;
         if (too_long && !failed)
-            warn_of(comm, slow, "that is lost", now - began);
+            warn_of(comm, slow, 1, now - began);
         if (too_long || (!slow && !owed))
             return;
         if (hp_stall_warning_due(&warning, after, slow && !failed, began, now) == HP_STALL_WARN)
-            warn_of(comm, slow, "it takes it at its next call", now - began);
+            warn_of(comm, slow, 0, now - began);
         if (hp_stall_warning_due(&unheard, after, owed, began, now) == HP_STALL_WARN)
             hp_log(HP_LOG_WARN, "%s%s leaves, and the rendezvous server has not acknowledged that for %.1f s",
                    hp_name_prefix(comm, name), hp_comm_name(comm, comm->rank, me), (double)(now - began) / 1e9);
         hp_loop_run(comm->loop, POLL_MS * HP_MS);
+        hp_visit_others(comm, &visit);
     }
 }
 
@@ -161,12 +171,13 @@ part(hoop_comm *comm)
 {
     uint64_t began = hp_now(), after = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
     hp_stall_warning warning = {0};
+    uint64_t visit = 0;
     hp_link *open;
     comm->fault.asked = NULL;
     for (uint64_t now = began; (open = needed(comm, now - began)) && !has_failed(comm); now = hp_now()) {
         uint64_t loop_now = hp_loop_now(comm->loop);
         if (now - began >= stay(comm)) {
-            warn_of(comm, open, "that is lost", now - began);
+            warn_of(comm, open, 1, now - began);
             return;
         }
         if (comm->client && hp_membership_is_away(hp_client_membership(comm->client)))
@@ -177,8 +188,9 @@ part(hoop_comm *comm)
         hp_links_give_up_closed(comm, loop_now, GONE_MS * HP_MS);
         ask_port(comm, open, loop_now);
         if (hp_stall_warning_due(&warning, after, 1, began, now) == HP_STALL_WARN)
-            warn_of(comm, open, "it takes it at its next call", now - began);
+            warn_of(comm, open, 0, now - began);
         hp_loop_run(comm->loop, POLL_MS * HP_MS);
+        hp_visit_others(comm, &visit);
     }
 }
 

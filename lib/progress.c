@@ -351,12 +351,12 @@ hp_progress_abort(hoop_comm *comm, const hoop_error *cause)
     hp_driver *d = &comm->driver;
     int ended;
     pthread_mutex_lock(&d->mutex);
-    d->aborters++;
+    d->guests++;
     pthread_mutex_unlock(&d->mutex);
     hp_fault_request(comm, cause);
     ended = await_end(comm);
     pthread_mutex_lock(&d->mutex);
-    d->aborters--;
+    d->guests--;
     pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->mutex);
     return ended;
@@ -489,7 +489,7 @@ hp_progress_stop(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
     pthread_mutex_lock(&d->mutex);
-    while (d->aborters || d->calling)
+    while (d->guests || d->calling)
         pthread_cond_wait(&d->changed, &d->mutex);
     d->stop = 1;
     atomic_fetch_add(&d->yield, 1);

@@ -322,7 +322,9 @@ static int
 is_repaired(const hp_link_losses *losses, int rank, const hp_witness *w, uint64_t now)
 {
     const hp_loss *loss = &losses->loss[rank];
-    return loss->repaired && !(w[loss->peer].left && now - losses->since[rank] >= LEFT_MS * HP_MS);
+    const hp_witness *peer = &w[loss->peer];
+    uint64_t since = peer->last_seen > losses->since[rank] ? peer->last_seen : losses->since[rank];
+    return loss->repaired && !(peer->left && now - since >= LEFT_MS * HP_MS);
 }
 
 int

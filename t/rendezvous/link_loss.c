@@ -24,13 +24,14 @@ start(void)
     sim_world(&s, N, 2);
 }
 
-/* 1 if all `n` who are there have been told just this. */
+/* 1 if all `n` who are there have been told just this; of 0, whether nobody was told anything. */
 static int
 all_hear(int n, const char *text)
 {
     int told = 0;
     for (int i = 0; i < N; i++)
-        told += s.conns[i].present && s.conns[i].causes == 1 && strcmp(s.conns[i].cause.text, text) == 0;
+        told += n ? s.conns[i].present && s.conns[i].causes == 1 && strcmp(s.conns[i].cause.text, text) == 0
+                  : s.conns[i].causes;
     if (told != n)
         diag("%d of %d were told; rank 0 heard: %s", told, n, s.conns[0].cause.text);
     return told == n;
@@ -108,6 +109,15 @@ test_repaired(void)
     sim_say(&s, 4, HP_FOUND, peer, sizeof(peer));
     sim_pass(&s, 20000);
     ok(all_hear(0, ""), "it is found in time");
+    sim_close(&s);
+    start();
+    sim_repairs(&s, 4, 3, ECONNRESET, 18);
+    sim_pass(&s, 15000);
+    sim_count(&s, 3, HP_LEAVE, 18);
+    sim_pass(&s, 9000);
+    ok(all_hear(0, ""), "one that is made again for long has its ten seconds from then on when its peer leaves");
+    sim_pass(&s, 2000);
+    ok(s.conns[0].causes == 1, "but no more: %s", s.conns[0].cause.text);
     sim_close(&s);
 }
 

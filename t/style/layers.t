@@ -118,7 +118,7 @@ downward gpu gpu host cuda cuda_stream_sync cuda_queue cuda_bounce cuda_launch c
     reduce_plain reduce_avx2 reduce_avx512 reduce_loops arith codec device
 downward rendezvous server inquiry job_keys table rank_row lookout job recall half_split note admission job_watch hold_up whereabouts shrink grow job_state columns roster join_group straggler stall_warning disagreement refused_call ring_names departure link_loss blame \
     events client reporting membership registration statement control_conn message_fits message lateness
-downward lib create hoop bootstrap wait calls serve group leave entry join progress spin \
+downward lib create hoop bootstrap wait calls serve group leave entry join visit progress spin \
     standby round links overdue fault cut_off reports stats message_waits messages message_works devices works account \
     request registry baton comm exchange ways pmi server_search bounded_wait environment launcher config config.def \
     secret_file listener server_thread peer_heartbeat \

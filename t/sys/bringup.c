@@ -200,17 +200,20 @@ colocated(int rank, int size, void *arg)
 {
     enum { N = 5000 };
     hoop_comm *comm;
+    hoop_error e = {.size = sizeof(e)};
     static int32_t in[N], out[N];
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS) {
-        hoop_error e = {.size = sizeof(e)};
         hoop_comm_error(NULL, &e);
         party_note("%s", e.text);
         return 1;
     }
     for (int i = 0; i < N; i++)
         in[i] = rank + i;
-    if (hoop_allreduce(in, out, N, HOOP_INT32, HOOP_SUM, comm) != HOOP_SUCCESS)
+    if (hoop_allreduce(in, out, N, HOOP_INT32, HOOP_SUM, comm) != HOOP_SUCCESS) {
+        hoop_comm_error(comm, &e);
+        party_note("%s", e.text);
         return 2;
+    }
     for (int i = 0; i < N; i++)
         if (out[i] != size * (size - 1) / 2 + size * i)
             return 3;

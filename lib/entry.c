@@ -236,7 +236,7 @@ is_interrupted(hoop_comm *comm)
 int
 hp_entry_wait(hp_waiter *waiter, uint64_t deadline)
 {
-    uint64_t slice = (hp_interrupt_is_set() ? HP_INTERRUPT_MS : HP_VISIT_MS) * HP_MS, visit = 0;
+    uint64_t slice = hp_interrupt_is_set() ? HP_INTERRUPT_MS * HP_MS : hp_visit_slice(), visit = 0;
     for (;;) {
         uint64_t now = hp_now();
         int last = slice == HP_NEVER || (deadline != HP_NEVER && deadline <= now + slice);

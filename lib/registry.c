@@ -9,6 +9,7 @@
 atomic_uint hp_registry_forks;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static hoop_comm *first;
+static atomic_int count;   /* of them */
 static atomic_int blocked; /* callers' streams that wait for an operation */
 
 /* --- forks --- */
@@ -44,6 +45,7 @@ in_child(void)
     hp_listener_forked();
     hp_server_thread_forked();
     first = NULL;
+    atomic_store(&count, 0);
     atomic_store(&blocked, 0);
     hp_registry_unlock();
     hp_log_forked();
@@ -71,6 +73,12 @@ hp_registry_lock(void)
     pthread_mutex_lock(&mutex);
 }
 
+int
+hp_registry_try(void)
+{
+    return pthread_mutex_trylock(&mutex) == 0;
+}
+
 void
 hp_registry_unlock(void)
 {
@@ -85,6 +93,7 @@ hp_registry_add(hoop_comm *comm)
     if (first)
         first->previous_registered = comm;
     first = comm;
+    atomic_fetch_add(&count, 1);
     hp_registry_unlock();
 }
 
@@ -98,7 +107,14 @@ hp_registry_remove(hoop_comm *comm)
         comm->previous_registered->next_registered = comm->next_registered;
     else if (first == comm)
         first = comm->next_registered;
+    atomic_fetch_sub(&count, 1);
     hp_registry_unlock();
+}
+
+int
+hp_registry_has_several(void)
+{
+    return atomic_load_explicit(&count, memory_order_relaxed) > 1;
 }
 
 hoop_comm *

@@ -30,7 +30,9 @@ void hp_registry_remove(hoop_comm *comm);
  * driver, never after it.
  */
 void hp_registry_lock(void);
+int hp_registry_try(void); /* 0: another thread has it */
 void hp_registry_unlock(void);
+int hp_registry_has_several(void); /* communicators; without the lock */
 hoop_comm *
 hp_registry_first(void); /* under the lock; the following ones by next_registered; NULL: there is no communicator */
 

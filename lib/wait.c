@@ -12,6 +12,7 @@
 #include "lib/group.h"
 #include "lib/progress.h"
 #include "lib/registry.h"
+#include "lib/visit.h"
 #include "lib/works.h"
 
 #include <sys/eventfd.h>
@@ -84,7 +85,8 @@ hoop_work_wait(hoop_work *work, int timeout_ms)
     int done = is_done(work);
     if (!done) {
         hp_progress_enter(work->comm);
-        done = hp_progress_wait(work->comm, work, deadline_of(timeout_ms));
+        hp_waiter waiter = {.comm = work->comm, .works = &work, .count = 1};
+        done = hp_visit_until(&waiter, deadline_of(timeout_ms));
         hp_progress_leave(work->comm);
     }
     return done ? take_result(work) : HOOP_IN_PROGRESS;
@@ -187,17 +189,22 @@ static void
 wait_for_one(hoop_work **works, size_t count, uint64_t deadline)
 {
     hp_waiter waiter = {.works = works, .count = count};
+    int several = 0;
     for (size_t i = 0; i < count; i++) {
         hoop_comm *comm = new_comm(works, i);
         if (comm && !waiter.comm) {
             waiter.comm = comm;
             hp_progress_enter(comm);
         } else if (comm) {
+            several = 1;
             hp_progress_depart(comm);
             hp_baton_watch(&waiter);
         }
     }
-    hp_progress_until(&waiter, deadline);
+    if (several) /* watched until the first wait ends */
+        hp_progress_until(&waiter, deadline);
+    else
+        hp_visit_until(&waiter, deadline);
     for (size_t i = 0; i < count; i++) {
         hoop_comm *comm = new_comm(works, i);
         if (comm == waiter.comm)

@@ -14,7 +14,7 @@
 
 enum { LIMIT_S = 120, SOON_S = 30 }; /* of an operation; as long as a busy machine may take for one of a second */
 
-typedef enum crossing { DESTROYS, BARRIER, SPLIT } crossing;
+typedef enum crossing { DESTROYS, BARRIER, WORK, SPLIT } crossing;
 
 static party p;
 static proxy *x;
@@ -25,6 +25,21 @@ split(hoop_comm *comm)
     hoop_comm *part = NULL;
     hoop_result result = hoop_comm_split(comm, 0, 0, &part);
     return result ? result : hoop_comm_destroy(part);
+}
+
+static hoop_result
+begin_and_wait(hoop_comm *comm)
+{
+    static float value;
+    hoop_work *work = NULL;
+    hoop_result result = hoop_iallreduce(&value, &value, 1, HOOP_FLOAT32, HOOP_SUM, comm, &work);
+    return result ? result : hoop_work_wait(work, -1);
+}
+
+static hoop_result
+call(crossing how, hoop_comm *comm)
+{
+    return how == BARRIER ? hoop_barrier(comm) : how == WORK ? begin_and_wait(comm) : split(comm);
 }
 
 /* Rank 0 destroys one of the two; rank 1 first does something else. */
@@ -38,10 +53,10 @@ cross(crossing how, int rank, hoop_comm *world, hoop_comm *part)
         order[1] = part;
     }
     if (how != DESTROYS && rank == 1)
-        result = how == BARRIER ? hoop_barrier(world) : split(world);
+        result = call(how, world);
     result = result ? result : hoop_comm_destroy(order[0]);
     if (how != DESTROYS && rank == 0)
-        result = result ? result : how == BARRIER ? hoop_barrier(world) : split(world);
+        result = result ? result : call(how, world);
     return result ? result : hoop_comm_destroy(order[1]);
 }
 
@@ -96,6 +111,7 @@ main(void)
     test_crossed(DESTROYS, "two ranks destroy two communicators, each another one first");
     test_crossed(BARRIER,
                  "one destroys a communicator, and the other is in an operation of the one that this was made of");
+    test_crossed(WORK, "or waits for one that it has begun");
     test_crossed(SPLIT, "or splits that");
     proxy_close(x);
     party_close(&p);

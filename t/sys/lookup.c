@@ -10,12 +10,14 @@
 
 #include <dlfcn.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { DEAD_S = 60, SLOW_MS = 1200 };
@@ -130,6 +132,19 @@ dead(void)
        p.guest[0].note);
 }
 
+/* Takes the port of the server that has been killed, before another program does. Nobody listens there. */
+static int
+hold_port(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+    at.sin_port = htons((uint16_t)atoi(strrchr(p.address, ':') + 1));
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    for (tap_wait w = {0}; bind(fd, (struct sockaddr *)&at, sizeof(at)) != 0 && tap_waits(&w);)
+        usleep(10000); /* it is just ending */
+    return fd;
+}
+
 static void
 slow(void)
 {
@@ -141,8 +156,10 @@ slow(void)
     is_int(1, others, "by a thread beside");
     is_int(0, alive, "which has gone");
     kill(p.server, SIGKILL);
+    int held = hold_port();
     setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "2000", 1);
     run("slow.invalid", 2, &code, &took, &names, &others, &alive);
+    close(held);
     ok(code == HOOP_ERR_RENDEZVOUS && took < 3 + tap_room(), "with no server there, both together keep the limit: %s",
        p.guest[0].note);
 }

@@ -234,9 +234,10 @@ is_interrupted(hoop_comm *comm)
 }
 
 int
-hp_entry_wait(hp_waiter *waiter, uint64_t deadline)
+hp_entry_wait(hp_waiter *waiter, uint64_t deadline, int interruptible)
 {
-    uint64_t slice = hp_interrupt_is_set() ? HP_INTERRUPT_MS * HP_MS : hp_visit_slice(), visit = 0;
+    int looks = interruptible && hp_interrupt_is_set();
+    uint64_t slice = looks ? HP_INTERRUPT_MS * HP_MS : hp_visit_slice(), visit = 0;
     for (;;) {
         uint64_t now = hp_now();
         int last = slice == HP_NEVER || (deadline != HP_NEVER && deadline <= now + slice);
@@ -245,7 +246,7 @@ hp_entry_wait(hp_waiter *waiter, uint64_t deadline)
         if (last)
             return 0;
         hp_visit_others(waiter->comm, &visit);
-        if (is_interrupted(waiter->comm)) {
+        if (interruptible && is_interrupted(waiter->comm)) {
             hoop_error error;
             char me[96];
             hp_err_set(&error, HOOP_ERR_ABORTED, "%s aborted the job: rank %d was interrupted",
@@ -262,6 +263,6 @@ hp_entry_wait_call(hoop_comm *comm, hoop_work *work)
 {
     hp_waiter waiter = {.comm = comm, .works = &work, .count = 1};
     hp_progress_submit(comm, work, work, 1);
-    hp_entry_wait(&waiter, HP_NEVER);
+    hp_entry_wait(&waiter, HP_NEVER, 1);
     return work->result;
 }

@@ -283,7 +283,7 @@ hoop_group_end(hoop_comm *comm)
     result = start_group(comm, 1, &work);
     if (result == HOOP_SUCCESS) {
         hp_waiter waiter = {.comm = comm, .works = &work, .count = 1};
-        hp_entry_wait(&waiter, HP_NEVER);
+        hp_entry_wait(&waiter, HP_NEVER, 1);
         result = work->result == HOOP_SUCCESS ? HOOP_SUCCESS : hp_entry_check(comm);
         hp_work_pool_give(comm, work);
     }

@@ -63,16 +63,16 @@ static void
 warn_of(const hoop_comm *comm, const hp_link *slow, int lost, uint64_t lasted)
 {
     char me[96], peer[96], name[HP_NAME_PREFIX];
-    hp_comm_name(comm, comm->rank, me);
-    hp_comm_name(comm, slow->peer, peer);
-    hp_name_prefix(comm, name);
-    if (slow->state == HP_LINK_LOST)
-        hp_log(HP_LOG_WARN, "%s%s leaves, and its connection to %s broke, and was not made again for %.1f s; %s", name,
-               me, peer, (double)lasted / 1e9,
-               lost ? "what that rank has not received is lost" : "that rank makes it again at its next call");
-    else
-        hp_log(HP_LOG_WARN, "%s%s leaves, and %s has not received what was sent to it for %.1f s; %s", name, me, peer,
-               (double)lasted / 1e9, lost ? "that is lost" : "it takes it at its next call");
+    int broken = slow->state == HP_LINK_LOST;
+    hp_log(HP_LOG_WARN,
+           broken ? "%s%s leaves, and its connection to %s broke, and was not made again for %.1f s; %s"
+                  : "%s%s leaves, and %s has not received what was sent to it for %.1f s; %s",
+           hp_name_prefix(comm, name), hp_comm_name(comm, comm->rank, me), hp_comm_name(comm, slow->peer, peer),
+           (double)lasted / 1e9,
+           lost && broken ? "what that rank has not received is lost"
+           : lost         ? "that is lost"
+           : broken       ? "that rank makes it again at its next call"
+                          : "it takes it at its next call");
 }
 
 /*
@@ -204,7 +204,7 @@ finish(hoop_comm *comm)
     uint64_t most = atomic_load(&comm->fault.known) ? LINGER_MS * HP_MS : timeout;
     hp_waiter all = {.comm = comm};
     atomic_store(&comm->driver.leaving, 1);
-    if (hp_entry_wait(&all, most ? hp_now() + most : HP_NEVER)) {
+    if (hp_entry_wait(&all, most ? hp_now() + most : HP_NEVER, 1)) {
         int handled = !atomic_load(&comm->fault.known) || atomic_load(&comm->fault.failed);
         return handled ||
                hp_progress_abort(comm, &comm->fault.error); /* the stream watchdog's error, and no thread drives */

@@ -3,7 +3,6 @@
 #include "lib/visit.h"
 
 #include "base/clock.h"
-#include "base/thread.h"
 #include "lib/links.h"
 #include "lib/progress.h"
 #include "lib/registry.h"
@@ -68,19 +67,4 @@ hp_visit_others(const hoop_comm *mine, uint64_t *next)
         if (comm != mine && enter(comm) && !visit(comm))
             return;
     hp_registry_unlock();
-}
-
-int
-hp_visit_until(hp_waiter *waiter, uint64_t deadline)
-{
-    uint64_t slice = hp_visit_slice(), next = 0;
-    for (;;) {
-        uint64_t now = hp_now();
-        int last = slice == HP_NEVER || (deadline != HP_NEVER && deadline <= now + slice);
-        if (hp_progress_until(waiter, last ? deadline : now + slice))
-            return 1;
-        if (last)
-            return 0;
-        hp_visit_others(waiter->comm, &next);
-    }
 }

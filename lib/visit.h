@@ -7,7 +7,6 @@
 #ifndef HP_VISIT_H
 #define HP_VISIT_H
 
-#include "lib/baton.h"
 #include "lib/comm.h"
 
 /* For how long a thread may wait before it visits the others; HP_NEVER: there are none. */
@@ -15,8 +14,5 @@ uint64_t hp_visit_slice(void);
 
 /* To be called again and again by a thread that waits in `mine`. next: 0 at first. A moment passes between two visits. */
 void hp_visit_others(const hoop_comm *mine, uint64_t *next);
-
-/* hp_progress_until with visits; for works of one communicator. */
-int hp_visit_until(hp_waiter *waiter, uint64_t deadline);
 
 #endif

@@ -12,7 +12,6 @@
 #include "lib/group.h"
 #include "lib/progress.h"
 #include "lib/registry.h"
-#include "lib/visit.h"
 #include "lib/works.h"
 
 #include <sys/eventfd.h>
@@ -86,7 +85,7 @@ hoop_work_wait(hoop_work *work, int timeout_ms)
     if (!done) {
         hp_progress_enter(work->comm);
         hp_waiter waiter = {.comm = work->comm, .works = &work, .count = 1};
-        done = hp_visit_until(&waiter, deadline_of(timeout_ms));
+        done = hp_entry_wait(&waiter, deadline_of(timeout_ms), 0);
         hp_progress_leave(work->comm);
     }
     return done ? take_result(work) : HOOP_IN_PROGRESS;
@@ -135,7 +134,7 @@ hoop_work_wait_or_fail(hoop_work *work, int timeout_ms)
     if (!done) {
         hp_waiter waiter = {.comm = comm, .works = &work, .count = 1};
         hp_progress_enter(comm);
-        done = hp_entry_wait(&waiter, deadline_of(timeout_ms)) || expire(work, hp_now() - since);
+        done = hp_entry_wait(&waiter, deadline_of(timeout_ms), 1) || expire(work, hp_now() - since);
         hp_progress_leave(comm);
     }
     return done ? take_result(work) : hp_entry_check(comm);
@@ -204,7 +203,7 @@ wait_for_one(hoop_work **works, size_t count, uint64_t deadline)
     if (several) /* watched until the first wait ends */
         hp_progress_until(&waiter, deadline);
     else
-        hp_visit_until(&waiter, deadline);
+        hp_entry_wait(&waiter, deadline, 0);
     for (size_t i = 0; i < count; i++) {
         hoop_comm *comm = new_comm(works, i);
         if (comm == waiter.comm)

@@ -8,9 +8,7 @@
 #include "t/tools/party.h"
 #include "t/tools/proxy.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { LIMIT_S = 120, SOON_S = 30 }; /* of an operation; as long as a busy machine may take for one of a second */
 
@@ -84,17 +82,10 @@ test_crossed(crossing how, const char *what)
     proxy_reset(x);
     party_start(&p, 2, meet, &how, 2 * LIMIT_S);
     party_await_marks(2);
-    atomic_store(&x->drop, 1);
-    for (tap_wait w = {0}; atomic_load(&x->drop) && tap_waits(&w);)
-        usleep(500);
+    proxy_drop_all(x, 1);
     party_mark();
     party_wait(&p);
-    int good = 1;
-    for (int rank = 0; rank < 2; rank++)
-        good &= p.guest[rank].gone && p.guest[rank].status == 0;
-    ok(good, "%s", what);
-    for (int rank = 0; rank < 2 && !good; rank++)
-        diag("rank %d (status %#x): %s", rank, (unsigned)p.guest[rank].status, p.guest[rank].note);
+    ok(party_failed(&p) == 0, "%s", what);
 }
 
 int

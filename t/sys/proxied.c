@@ -154,15 +154,15 @@ rides(int rank, int size, void *arg)
     if (result == HOOP_SUCCESS)
         result = hoop_allreduce(&one, &sum[0], 1, HOOP_INT32, HOOP_SUM, comm);
     if (rank == 0)
-        proxy_close_all(doors);
+        proxy_drop_all(doors, 2);
     party_nap(rank == 0 ? 2 : 1);
     if (rank == 0)
-        proxy_close_all(doors);
+        proxy_drop_all(doors, 2);
     party_nap(rank == 0 ? 1 : 0);
     if (result == HOOP_SUCCESS)
         result = hoop_allreduce(&one, &sum[1], 1, HOOP_INT32, HOOP_SUM, comm);
     if (rank == 0)
-        proxy_close_all(doors);
+        proxy_drop_all(doors, 2);
     if (result == HOOP_SUCCESS)
         result = hoop_comm_split(comm, 0, rank, &part);
     if (result == HOOP_SUCCESS)
@@ -187,7 +187,7 @@ is_bereaved(int rank, int size, void *arg)
     if (result == HOOP_SUCCESS)
         result = hoop_barrier(comm);
     if (rank == 0)
-        proxy_close_all(doors);
+        proxy_drop_all(doors, 2);
     party_nap(rank == VICTIM ? 2 : 0);
     if (rank == VICTIM)
         raise(SIGKILL);

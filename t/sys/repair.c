@@ -73,15 +73,6 @@ ask_for_cut(int size, int cut, int span)
         ask_for_cut_at(d, back, at, cut % 3 ? PROXY_RESET : PROXY_CUT);
 }
 
-/* All connections break, 1: by a reset, 2: by an end of file. */
-static void
-drop_all(int how)
-{
-    atomic_store(&x->drop, how);
-    for (tap_wait w = {0}; atomic_load(&x->drop) && tap_waits(&w);)
-        usleep(500);
-}
-
 static void
 hold_doors(int size, int hold)
 {
@@ -239,12 +230,7 @@ await_round(void)
 static void
 expect(const char *what)
 {
-    int good = 1;
-    for (int rank = 0; rank < p.size; rank++)
-        good &= p.guest[rank].gone && p.guest[rank].status == 0;
-    ok(good, "%s", what);
-    for (int rank = 0; rank < p.size && !good; rank++)
-        diag("rank %d (status %#x): %s", rank, (unsigned)p.guest[rank].status, p.guest[rank].note);
+    ok(party_failed(&p) == 0, "%s", what);
 }
 
 static int
@@ -320,7 +306,7 @@ test_unserved(void)
     unsetenv("HOOP_PEER_TIMEOUT_MS");
     party_await_marks(3);
     kill(p.server, SIGSTOP);
-    drop_all(1);
+    proxy_drop_all(x, 1);
     party_mark();
     party_await_marks(7); /* a rank that leaves waits for the server's word */
     kill(p.server, SIGCONT);
@@ -355,7 +341,7 @@ test_all_at_once(int size)
         int before = atomic_load(rounds);
         for (tap_wait w = {0}; i % 2 && atomic_load(rounds) == before && tap_waits(&w);)
             usleep(500);
-        drop_all(1 + i / 2 % 2);
+        proxy_drop_all(x, 1 + i / 2 % 2);
         usleep((useconds_t)(rand() % 60000));
     }
     party_mark();
@@ -385,7 +371,7 @@ test_cut_again(int size)
         int times = 1 + i / 2 % 2;
         await_round();
         hold_doors(size, 1);
-        drop_all(1 + i % 2);
+        proxy_drop_all(x, 1 + i % 2);
         for (int door = 0; door < size; door++)
             cut_at(&x->door[door], (door + i) % 2, at, i % 3 ? PROXY_RESET : PROXY_CUT, times);
         hold_doors(size, 0);
@@ -418,7 +404,7 @@ test_flapping(void)
     party_await(&p);
     for (int door = 0; door < 3; door++)
         cut_at(&x->door[door], 0, tap_pick(HELLO), PROXY_RESET, INT_MAX);
-    drop_all(1);
+    proxy_drop_all(x, 1);
     party_wait(&p);
     int failed = 0;
     for (int rank = 0; rank < 3; rank++) {
@@ -459,7 +445,7 @@ test_split(void)
     party_start(&p, 2, is_split, NULL, 120);
     ok(party_await_marks(1), "a rank goes on when it has sent");
     party_nap(0.2); /* into the split; sooner, the rank would need no background thread */
-    drop_all(1);
+    proxy_drop_all(x, 1);
     atomic_store(&x->door[1].stalled, 0);
     party_wait(&p);
     expect("a connection that breaks while a rank is in a split");
@@ -504,7 +490,7 @@ test_shown(void)
          (before = look_at_top()) && tap_waits(&w);) /* one may just be made again, on a busy machine */
         usleep(100000);
     hold_doors(3, 1);
-    drop_all(1);
+    proxy_drop_all(x, 1);
     for (tap_wait w = {0}; seen != (ROW | SENTENCE) && tap_waits(&w); seen |= look_at_top())
         usleep(100000);
     if (before || seen != (ROW | SENTENCE))

@@ -376,19 +376,25 @@ party_wait(party *p)
 }
 
 int
-party_run(party *p, int size, party_fn *fn, void *arg, unsigned limit)
+party_failed(const party *p)
 {
     int bad = 0;
-    party_start(p, size, fn, arg, limit);
-    party_wait(p);
-    for (int rank = 0; rank < size; rank++) {
-        if (p->guest[rank].status == 0)
+    for (int rank = 0; rank < p->size; rank++) {
+        if (p->guest[rank].gone && p->guest[rank].status == 0)
             continue;
         bad++;
-        diag("rank %d of %d ended with status %#x: %s", rank, size, (unsigned)p->guest[rank].status,
+        diag("rank %d of %d ended with status %#x: %s", rank, p->size, (unsigned)p->guest[rank].status,
              p->guest[rank].note);
     }
     return bad;
+}
+
+int
+party_run(party *p, int size, party_fn *fn, void *arg, unsigned limit)
+{
+    party_start(p, size, fn, arg, limit);
+    party_wait(p);
+    return party_failed(p);
 }
 
 void

@@ -49,7 +49,9 @@ void party_start(party *p, int size, party_fn *fn, void *arg, unsigned limit);
 void party_await(party *p); /* until all have a communicator by party_create or party_join, as tap_waits */
 void party_wait(party *p);  /* until all are gone */
 
-/* Both, and how many ended with a status other than 0. */
+int party_failed(const party *p); /* how many of those have not ended with 0; the note of each is shown */
+
+/* party_start, party_wait and party_failed. */
 int party_run(party *p, int size, party_fn *fn, void *arg, unsigned limit);
 
 /* A check that all of them end with 0; if not, the note of each is shown. */

@@ -360,18 +360,12 @@ proxy_open(void)
     return x;
 }
 
-static void
-drop_all(proxy *x, int how)
+void
+proxy_drop_all(proxy *x, int how)
 {
     atomic_store(&x->drop, how);
-    while (atomic_load(&x->drop))
+    for (tap_wait w = {0}; atomic_load(&x->drop) && tap_waits(&w);)
         usleep(500);
-}
-
-void
-proxy_close_all(proxy *x)
-{
-    drop_all(x, 2);
 }
 
 void
@@ -385,7 +379,7 @@ proxy_reset(proxy *x)
         atomic_store(&door->segment, 0);
         atomic_store(&door->rate, 0);
     }
-    drop_all(x, 1);
+    proxy_drop_all(x, 1);
     for (int d = 0; d < PROXY_DOORS; d++) {
         proxy_door *door = &x->door[d];
         atomic_store(&door->turned_away, 0);

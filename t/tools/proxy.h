@@ -60,8 +60,8 @@ void proxy_close(proxy *x);
 /* Forgets connections, counts and acts of all doors; the doors stay where they are. */
 void proxy_reset(proxy *x);
 
-/* All connections get an end of file, as from a proxy that closes idle ones, or ends. Returns when that is done. */
-void proxy_close_all(proxy *x);
+/* All connections get a reset (1), or an end of file (2), as from a proxy that closes idle ones. Returns when that is done. */
+void proxy_drop_all(proxy *x, int how);
 
 /* The door turns away who comes within so many seconds from now; 0 or less: nobody. */
 void proxy_shut_for(proxy_door *door, proxy_shut how, double seconds);

@@ -26,7 +26,8 @@ typedef struct hp_witness {
     hp_waiting waiting;  /* what it waits for besides; call.kind 0: nothing */
     uint64_t waiting_at; /* when that arrived */
     uint32_t number;     /* by which the rank names its JOIN; 0: it names none */
-    uint64_t silence;    /* ns: its host has acknowledged nothing on its control connection for so long; 0: it does */
+    uint64_t silence;    /* ns: its host has acknowledged nothing on its control connection for so long, or had when
+                          * that broke; 0: it does */
     uint32_t placed; /* the last split that is over for it, as a server that was started again knows (statement.h) */
     int in_op;
     int left;

@@ -208,6 +208,13 @@ is_away(const hp_link_losses *losses, int rank, uint64_t ms, uint64_t now)
     return losses->away[rank] && now - since >= (losses->alive[rank] ? HP_RETURN_MS : ms) * HP_MS;
 }
 
+/* If a host was silent before a connection to it broke, a probe has to tell whether the process has ended or is cut off. */
+static uint64_t
+patience(const hp_witness *w)
+{
+    return w->silence >= SILENT_MS * HP_MS ? HP_RETURN_MS : AWAY_MS;
+}
+
 /*
  * A rank in an operation drives its connections, so it would have dialled again by now. A rank in none may be
  * computing, and notices the loss at its next operation.
@@ -216,7 +223,7 @@ static int
 stayed_away(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
 {
     for (int i = 0; losses->away_n && i < losses->size; i++)
-        if (w[i].in_op && is_away(losses, i, AWAY_MS, now))
+        if (w[i].in_op && is_away(losses, i, patience(&w[i]), now))
             return i;
     return -1;
 }
@@ -305,13 +312,13 @@ is_ripe(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
  * away since before: behind a proxy no probe shows that it computes.
  */
 static int
-has_ended(const hp_link_losses *losses, int reporter, uint64_t now)
+has_ended(const hp_link_losses *losses, const hp_witness *w, int reporter, uint64_t now)
 {
     const hp_loss *loss = &losses->loss[reporter];
     int before = losses->away[loss->peer] + HOLD_MS * HP_MS < losses->since[reporter];
     uint64_t least = loss->repaired && before ? HP_RETURN_MS * HP_MS : 0;
     return (loss->number == 0 && !loss->repaired && !losses->alive[loss->peer]) ||
-           (is_away(losses, loss->peer, AWAY_MS, now) && now - losses->since[reporter] >= least);
+           (is_away(losses, loss->peer, patience(&w[loss->peer]), now) && now - losses->since[reporter] >= least);
 }
 
 /*
@@ -354,7 +361,7 @@ hp_link_loss_judge(const hp_link_losses *losses, const hp_witness *w, int hasty,
         const hp_loss *loss = &losses->loss[i];
         if (loss->peer < 0)
             continue;
-        if (losses->away[loss->peer] && has_ended(losses, i, now))
+        if (losses->away[loss->peer] && has_ended(losses, w, i, now))
             return (hp_link_loss_cause){HP_LINK_LOSS_GONE, loss->peer, i, loss->number, 0, loss->sequence};
         if (losses->loss[loss->peer].peer == i && !is_repaired(losses, i, w, now))
             return between(losses, w, i, now);

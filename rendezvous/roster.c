@@ -478,7 +478,6 @@ hp_roster_broke(hp_roster *r, int rank, uint64_t now)
     }
     r->present -= r->peers[rank] ? 1 : 0;
     r->peers[rank] = NULL;
-    r->witnesses[rank].silence = 0;
     if (r->ring.members[rank].proxied) { /* its OUT may be lost, and no probe shows that it lives */
         r->in_op_n -= r->witnesses[rank].in_op;
         r->witnesses[rank].in_op = 0;

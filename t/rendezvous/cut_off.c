@@ -102,6 +102,29 @@ test_answers(void)
     sim_close(&s);
 }
 
+/* What a host that hears nothing sends still arrives, and so does the end of its connection, by its own keepalive. */
+static void
+test_deaf_host(void)
+{
+    start();
+    sim_report(&s, 4, 3, 1, 5);
+    hp_absence_see(&s.conns[4].conn, 35 * HP_SEC);
+    sim_break(&s, 4);
+    sim_pass(&s, 1500);
+    is_int(0, s.conns[0].causes, "a host has been silent for 35 s, and a connection to it breaks: a probe is awaited");
+    hp_job_unreached(s.job, &s.conns[0].ring.members[4], s.now);
+    ok(hear(4, "rank 4 (node3, pid 804) is cut off during operation 3"), "it has no answer: the host is cut off");
+    sim_close(&s);
+    start();
+    sim_report(&s, 4, 3, 1, 5);
+    hp_absence_see(&s.conns[4].conn, 35 * HP_SEC);
+    sim_break(&s, 4);
+    hp_job_probed(s.job, &s.conns[0].ring.members[4], 1, s.now);
+    ok(hear(4, "rank 4 (node3, pid 804) vanished"),
+       "its host is back, and refuses a connection: the process has ended");
+    sim_close(&s);
+}
+
 /* One path of the network is dead: whoever does not acknowledge the server either is at its end. */
 static void
 test_losses(void)
@@ -220,6 +243,7 @@ main(void)
     test_back(50, 1);
     test_back(70, 0);
     test_answers();
+    test_deaf_host();
     test_losses();
     test_line();
     test_server();

@@ -48,9 +48,12 @@ static hp_candidate *held[PEERS];
 static int
 is_mac(const uint8_t *mac, const uint8_t *key, const peer *p, size_t from_got, size_t more)
 {
-    uint8_t right[HP_MAC];
-    fuzz_check(hp_mac(right, key, p->sent, more ? HP_M1 : HP_M1 - HP_MAC, p->got, from_got, p->sent + HP_M1, more) ==
-               HOOP_SUCCESS);
+    uint8_t right[HP_MAC], all[HP_M1 + HP_M2 + HP_M3];
+    size_t first = more ? HP_M1 : HP_M1 - HP_MAC;
+    memcpy(all, p->sent, first);
+    memcpy(all + first, p->got, from_got);
+    memcpy(all + first + from_got, p->sent + HP_M1, more);
+    fuzz_check(hp_mac(right, key, all, first + from_got + more) == HOOP_SUCCESS);
     return memcmp(mac, right, HP_MAC) == 0;
 }
 

@@ -70,7 +70,7 @@ proven(const hp_handshake *handshake, int m)
 {
     uint8_t mac[HP_MAC];
     size_t end = messages[m].at + messages[m].bytes - HP_MAC;
-    hp_mac(mac, key_of(m), handshake->transcript, end, NULL, 0, NULL, 0);
+    hp_mac(mac, key_of(m), handshake->transcript, end);
     return memcmp(mac, handshake->transcript + end, HP_MAC) == 0;
 }
 
@@ -107,7 +107,7 @@ feed_proven(hp_handshake *handshake, input *in, int trusting, uint64_t now)
         memcpy(all + at + 16, keys.job_id, HP_JOB_ID_BYTES);
     in->at += n;
     in->n -= n;
-    hp_mac(all + at + 16 + body, key_of(m), all, at + 16 + body, NULL, 0, NULL, 0);
+    hp_mac(all + at + 16 + body, key_of(m), all, at + 16 + body);
     if (m == 0 && trusting && handshake->have <= HP_M1 - HP_MAC)
         handshake->hello_proven = 1;
     hp_handshake_feed(handshake, all + at + handshake->have, messages[m].bytes - handshake->have, now);

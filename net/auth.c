@@ -89,27 +89,20 @@ hp_job_id(uint8_t job_id[HP_JOB_ID_BYTES], const char *name, hoop_error *error)
     return judge(right, "compute SHA-256", error);
 }
 
-static int
-mac_update(EVP_MAC_CTX *ctx, const void *bytes, size_t n)
-{
-    return n == 0 || EVP_MAC_update(ctx, bytes, n) == 1;
-}
-
 hoop_result
-hp_mac(uint8_t out[HP_MAC], const uint8_t key[32], const void *a, size_t na, const void *b, size_t nb, const void *c,
-       size_t nc)
+hp_mac(uint8_t out[HP_MAC], const uint8_t key[32], const void *bytes, size_t n)
 {
     char digest[] = "SHA256";
     OSSL_PARAM params[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
                            OSSL_PARAM_construct_end()};
-    size_t n = 0;
+    size_t written = 0;
     ERR_set_mark();
     EVP_MAC *mac = hmac();
     EVP_MAC_CTX *ctx = mac ? EVP_MAC_CTX_new(mac) : NULL;
-    int right = ctx && EVP_MAC_init(ctx, key, 32, params) == 1 && mac_update(ctx, a, na) && mac_update(ctx, b, nb) &&
-                mac_update(ctx, c, nc) && EVP_MAC_final(ctx, out, &n, HP_MAC) == 1;
+    int right = ctx && EVP_MAC_init(ctx, key, 32, params) == 1 && EVP_MAC_update(ctx, bytes, n) == 1 &&
+                EVP_MAC_final(ctx, out, &written, HP_MAC) == 1;
     EVP_MAC_CTX_free(ctx);
-    return judge(right && n == HP_MAC, "compute HMAC-SHA256", NULL);
+    return judge(right && written == HP_MAC, "compute HMAC-SHA256", NULL);
 }
 
 int

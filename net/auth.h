@@ -39,9 +39,8 @@ hp_keys *hp_keys_new(const uint8_t secret[HP_SECRET], const uint8_t job_id[HP_JO
 hp_keys *hp_keys_hold(const hp_keys *keys); /* one more holder */
 void hp_keys_drop(hp_keys *keys);           /* one holder less; the last one wipes and frees them; NULL is fine */
 
-/* HMAC-SHA256 over up to three pieces. */
-hoop_result hp_mac(uint8_t out[HP_MAC], const uint8_t key[32], const void *a, size_t na, const void *b, size_t nb,
-                   const void *c, size_t nc);
+/* HMAC-SHA256 (RFC 2104, FIPS 180-4). */
+hoop_result hp_mac(uint8_t out[HP_MAC], const uint8_t key[32], const void *bytes, size_t n);
 /* HKDF-SHA256 (RFC 5869), 32 bytes of it. */
 hoop_result hp_hkdf(uint8_t out[32], const uint8_t secret[32], const void *salt, size_t salt_n, const void *info,
                     size_t info_n);

@@ -100,7 +100,7 @@ bad(hp_handshake *handshake, const char *why)
 static int
 transcript_mac(uint8_t mac[HP_MAC], const hp_handshake *handshake, const message *m, const uint8_t key[32])
 {
-    return hp_mac(mac, key, handshake->transcript, m->at + m->bytes - HP_MAC, NULL, 0, NULL, 0) == HOOP_SUCCESS;
+    return hp_mac(mac, key, handshake->transcript, m->at + m->bytes - HP_MAC) == HOOP_SUCCESS;
 }
 
 /*

@@ -121,7 +121,7 @@ hp_candidates_know(const uint8_t m1[HP_M1], const hp_keys *keys)
     enum { TAGGED = HP_M1 - HP_MAC };
     uint8_t tag[HP_MAC];
     int right = -1;
-    if (hp_mac(tag, keys->hello, m1, TAGGED, NULL, 0, NULL, 0) == HOOP_SUCCESS)
+    if (hp_mac(tag, keys->hello, m1, TAGGED) == HOOP_SUCCESS)
         right = hp_mac_equal(tag, m1 + TAGGED);
     hp_wipe(tag, sizeof(tag));
     return right;

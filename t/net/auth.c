@@ -26,19 +26,12 @@ macs(void)
     uint8_t key[32] = {0}, mac[HP_MAC], again[HP_MAC];
     const char *data = "what do ya want for nothing?";
     memset(key, 0x0b, 20);
-    is_int(HOOP_SUCCESS, hp_mac(mac, key, "Hi There", 8, NULL, 0, NULL, 0), "a MAC");
+    is_int(HOOP_SUCCESS, hp_mac(mac, key, "Hi There", 8), "a MAC");
     is_hex("b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7", mac, 32, "RFC 4231, case 1");
     memset(key, 0, sizeof(key));
     memcpy(key, "Jefe", 4);
-    hp_mac(mac, key, data, strlen(data), NULL, 0, NULL, 0);
+    hp_mac(mac, key, data, strlen(data));
     is_hex("5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843", mac, 32, "RFC 4231, case 2");
-    int same = 1;
-    for (size_t i = 0; i <= strlen(data); i++)
-        for (size_t j = i; j <= strlen(data); j++) {
-            hp_mac(again, key, data, i, data + i, j - i, data + j, strlen(data) - j);
-            same &= case_ok(hp_mac_equal(mac, again), "cut at %zu and %zu", i, j);
-        }
-    ok(same, "in up to three pieces, cut anywhere, it is the same");
     int differ = 0;
     for (int bit = 0; bit < HP_MAC * 8; bit++) {
         memcpy(again, mac, sizeof(mac));
@@ -57,7 +50,7 @@ key_schedule(void)
         job_id[k] = (uint8_t)(0xa0 + k);
     is_int(HOOP_SUCCESS, hp_keys_derive(&keys, secret, job_id, HP_MODE_AUTH, NULL), "keys");
     memcpy(salt + 7, job_id, sizeof(job_id));
-    hp_mac(prk, salt, secret, sizeof(secret), NULL, 0, NULL, 0);
+    hp_mac(prk, salt, secret, sizeof(secret));
     is_hex("39f49a0a49802bf7d5a786c3650f52366b591e6eca054b88b319a40ec67befd5", prk, 32, "PRK");
     is_hex("05e94c69d8d23b1ef447ce3dfba999cb92303c6e31ac4d4a862fe8b7bd9aa05c", keys.hello, 32, "K_hello");
     is_hex("12567c45fa67a4f46d3fa4e7072191eaffc692a58d2e64995d5fd774216df5d3", keys.resp, 32, "K_resp");

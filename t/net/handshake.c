@@ -402,7 +402,7 @@ lie(int m, size_t offset, uint8_t value)
     size_t at = (size_t)(from->out - from->transcript), mac_at = at + sizes[m] - HP_MAC;
     memcpy(bytes, from->transcript, sizeof(bytes));
     bytes[at + offset] = value;
-    hp_mac(bytes + mac_at, message_keys[m], bytes, mac_at, NULL, 0, NULL, 0);
+    hp_mac(bytes + mac_at, message_keys[m], bytes, mac_at);
     hp_handshake_feed(to, bytes + at, sizes[m], start);
     return is_bad(to);
 }

@@ -131,8 +131,7 @@ add_keys(const hp_secret *own)
     uint8_t salt[32] = "hoop-v1", prk[32];
     hp_keys keys;
     memcpy(salt + 7, own->job_id, HP_JOB_ID_BYTES);
-    if (hp_mac(prk, salt, own->key, HP_SECRET, NULL, 0, NULL, 0) ||
-        hp_keys_derive(&keys, own->key, own->job_id, HP_MODE_AUTH, NULL))
+    if (hp_mac(prk, salt, own->key, HP_SECRET) || hp_keys_derive(&keys, own->key, own->job_id, HP_MODE_AUTH, NULL))
         bail("no keys");
     add_secret("S", "S in digits", own);
     add_needle("PRK", prk, 32);

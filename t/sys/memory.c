@@ -373,7 +373,7 @@ together(party_fn *fn, const char *what)
     setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "60000", 1);
     setenv("HOOP_OP_TIMEOUT_MS", "60000", 1);
     /* libcrypto's own beginnings are first_time's matter: the ranks inherit them */
-    hp_mac(mac, mac, mac, 1, NULL, 0, NULL, 0);
+    hp_mac(mac, mac, mac, 1);
     hp_job_id(mac, "warm", NULL);
     hp_hkdf(mac, mac, mac, 1, mac, 1);
     bad += party_run(&p, RANKS, fn, &s, 90);

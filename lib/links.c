@@ -329,7 +329,6 @@ dial_stripe(hoop_comm *comm, int channel, hp_link *link, int stripe, int generat
      */
     uint64_t deadline = comm->state == HP_COMM_READY ? HP_NEVER : comm->bringup_until;
     const hp_member *members = comm->ring->members;
-    hp_addr to[HP_RACE_MOST];
     hoop_error error;
     char name[96];
     hp_hello hello = {.comm = comm->id, .epoch = comm->epoch, .my_rank = (uint32_t)comm->rank};
@@ -348,8 +347,8 @@ dial_stripe(hoop_comm *comm, int channel, hp_link *link, int stripe, int generat
         d->began = hp_loop_now(comm->loop);
         d->generation = hello.generation;
         d->shm = generation ? NULL : offer_shm(comm, link, &hello);
-        int n = hp_ways_list(to, &members[link->peer], &members[comm->rank]);
-        d->race = hp_race_new(comm->loop, to, n,
+        hp_addr_list to = hp_ways_list(&members[link->peer], &members[comm->rank]);
+        d->race = hp_race_new(comm->loop, &to,
                               &(hp_dial_options){.what = hp_comm_name(comm, link->peer, name),
                                                  .keys = comm->keys,
                                                  .hello = hello,

@@ -33,8 +33,7 @@ typedef struct candidate {
 typedef struct port_search {
     const hp_server_search_options *o;
     hp_loop *loop;
-    hp_addr addr[HP_RACE_MOST]; /* of the host */
-    int addrs;
+    hp_addr_list host;
     uint64_t deadline;
     candidate candidate[PORTS_MOST];
     int open;       /* so many of them, the first ones, are dialled */
@@ -85,14 +84,12 @@ dial_open(port_search *f, hoop_error *error)
     memcpy(hello.job_id, o->keys->job_id, HP_JOB_ID_BYTES);
     for (int i = 0; i < f->open; i++) {
         candidate *c = &f->candidate[i];
-        hp_addr to[HP_RACE_MOST];
+        hp_addr_list to = f->host;
         if (c->race || hp_loop_now(f->loop) < c->again)
             continue;
-        for (int k = 0; k < f->addrs; k++) {
-            to[k] = f->addr[k];
-            hp_addr_set_port(&to[k], (uint16_t)(o->first + i));
-        }
-        c->race = hp_race_new(f->loop, to, f->addrs,
+        for (int k = 0; k < to.n; k++)
+            hp_addr_set_port(&to.addr[k], (uint16_t)(o->first + i));
+        c->race = hp_race_new(f->loop, &to,
                               &(hp_dial_options){.what = "the rendezvous server of rank 0",
                                                  .keys = o->keys,
                                                  .hello = hello,
@@ -171,7 +168,7 @@ resolve(port_search *f, hp_bounded_wait *wait, hoop_error *error)
     hoop_error why;
     snprintf(text, sizeof(text), strchr(f->o->host, ':') ? "[%.255s]:%u" : "%.255s:%u", f->o->host, f->o->first);
     snprintf(what, sizeof(what), "the address of rank 0's host, %.255s", f->o->host);
-    while (hp_addr_find_all(f->addr, HP_RACE_MOST, &f->addrs, text, f->loop, f->deadline, &why) != HOOP_SUCCESS) {
+    while (hp_addr_find_all(&f->host, text, f->loop, f->deadline, &why) != HOOP_SUCCESS) {
         if (!hp_bounded_wait_ask(wait, what))
             return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                               "the host of rank 0 (MASTER_ADDR): %.180s; see hoop_launch(7)", why.text);
@@ -193,6 +190,6 @@ hp_server_search_run(hp_addr *server, const hp_server_search_options *o, hp_loop
         result = look(&f, wait, error);
     for (int i = 0; i < PORTS_MOST; i++)
         hp_race_free(f.candidate[i].race);
-    *server = f.found >= 0 ? f.server : f.addr[0];
+    *server = f.found >= 0 ? f.server : f.host.addr[0];
     return result;
 }

@@ -58,19 +58,20 @@ leads_there(const hp_addr *to, int on_this_host)
     return hp_addr_route(&source, to) && (on_this_host || !hp_addr_same_host(&source, to));
 }
 
-int
-hp_ways_list(hp_addr to[HP_RACE_MOST], const hp_member *member, const hp_member *me)
+hp_addr_list
+hp_ways_list(const hp_member *member, const hp_member *me)
 {
     const hp_addr *best = hp_ways_best(member);
-    int n = 0, here = member->host_id == me->host_id;
+    hp_addr_list to = {.n = 0};
+    int here = member->host_id == me->host_id;
     if (!member->other[0].length || leads_there(best, here))
-        to[n++] = *best;
+        to.addr[to.n++] = *best;
     if (best != &member->addr && leads_there(&member->addr, here))
-        to[n++] = member->addr;
+        to.addr[to.n++] = member->addr;
     for (int i = 0; i < HP_OTHERS && member->other[i].length; i++)
         if (&member->other[i] != best && leads_there(&member->other[i], here))
-            to[n++] = member->other[i];
-    if (n == 0)
-        to[n++] = member->addr; /* and the dial says why not */
-    return n;
+            to.addr[to.n++] = member->other[i];
+    if (to.n == 0)
+        to.addr[to.n++] = member->addr; /* and the dial says why not */
+    return to;
 }

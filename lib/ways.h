@@ -9,13 +9,13 @@
 #include "net/race.h"
 #include "rendezvous/message.h"
 
-_Static_assert((int)HP_RACE_MOST == 1 + (int)HP_OTHERS, "a race has room for all addresses of a rank");
+_Static_assert((int)HP_ADDRS_MOST == 1 + (int)HP_OTHERS, "a race has room for all addresses of a rank");
 
 /*
  * The member's addresses, the best first. One to which there is no route is left out, and so is one that this host has,
  * too, unless the member is on this host, which is me->host_id. Returns how many, at least 1.
  */
-int hp_ways_list(hp_addr to[HP_RACE_MOST], const hp_member *member, const hp_member *me);
+hp_addr_list hp_ways_list(const hp_member *member, const hp_member *me);
 void hp_ways_note(const hp_member *member, const hp_addr *winner);
 
 /* One address: the one that has won, else the first. For a question whether the process lives. */

@@ -215,12 +215,12 @@ from_sockaddr(hp_addr *addr, const struct sockaddr *any, socklen_t length)
 }
 
 hoop_result
-hp_addr_find_all(hp_addr *addr, int most, int *n, const char *text, hp_loop *loop, uint64_t deadline, hoop_error *error)
+hp_addr_find_all(hp_addr_list *list, const char *text, hp_loop *loop, uint64_t deadline, hoop_error *error)
 {
     char host[HOST_TEXT];
     unsigned long port;
     struct addrinfo *found = NULL;
-    memset(addr, 0, sizeof(*addr));
+    *list = (hp_addr_list){.n = 0};
     const char *wrong = split(text, host, &port);
     if (wrong)
         return bad_text(text, wrong, error);
@@ -228,26 +228,25 @@ hp_addr_find_all(hp_addr *addr, int most, int *n, const char *text, hp_loop *loo
     if (reason != 0)
         return bad_host(host, reason, error);
     /* Those that lead elsewhere, if there are any: many hosts have their own name for a loopback address as well. */
-    *n = 0;
-    for (const struct addrinfo *one = found; one && *n < most; one = one->ai_next) {
-        from_sockaddr(&addr[*n], one->ai_addr, one->ai_addrlen);
-        *n += !hp_addr_is_loopback(&addr[*n]);
+    for (const struct addrinfo *one = found; one && list->n < HP_ADDRS_MOST; one = one->ai_next) {
+        from_sockaddr(&list->addr[list->n], one->ai_addr, one->ai_addrlen);
+        list->n += !hp_addr_is_loopback(&list->addr[list->n]);
     }
-    if (*n == 0) {
-        from_sockaddr(addr, found->ai_addr, found->ai_addrlen);
-        *n = 1;
-    }
+    if (list->n == 0)
+        from_sockaddr(&list->addr[list->n++], found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);
-    for (int i = 0; i < *n; i++)
-        hp_addr_set_port(&addr[i], (uint16_t)port);
+    for (int i = 0; i < list->n; i++)
+        hp_addr_set_port(&list->addr[i], (uint16_t)port);
     return HOOP_SUCCESS;
 }
 
 hoop_result
 hp_addr_find(hp_addr *addr, const char *text, hp_loop *loop, uint64_t deadline, hoop_error *error)
 {
-    int n;
-    return hp_addr_find_all(addr, 1, &n, text, loop, deadline, error);
+    hp_addr_list list;
+    hoop_result result = hp_addr_find_all(&list, text, loop, deadline, error);
+    *addr = list.addr[0];
+    return result;
 }
 
 hoop_result

@@ -28,7 +28,7 @@ typedef struct runner {
 struct hp_race {
     hp_loop *loop;
     hp_timer *timer;
-    runner runner[HP_RACE_MOST];
+    runner runner[HP_ADDRS_MOST];
     int n, begun;
     uint64_t latest;   /* when the latest one began */
     hp_dial_options o; /* what: points to this: */
@@ -180,16 +180,16 @@ look(void *arg)
 }
 
 hp_race *
-hp_race_new(hp_loop *loop, const hp_addr *to, int n, const hp_dial_options *options)
+hp_race_new(hp_loop *loop, const hp_addr_list *to, const hp_dial_options *options)
 {
     hp_race *race = hp_alloc(1, sizeof(*race));
     if (!race)
         return NULL;
-    *race = (hp_race){.loop = loop, .n = n, .o = *options, .keys = hp_keys_hold(options->keys)};
+    *race = (hp_race){.loop = loop, .n = to->n, .o = *options, .keys = hp_keys_hold(options->keys)};
     race->o.what = race->what;
     snprintf(race->what, sizeof(race->what), "%s", options->what);
-    for (int i = 0; i < n; i++)
-        race->runner[i] = (runner){.race = race, .to = to[i], .result = {.fd = -1}};
+    for (int i = 0; i < to->n; i++)
+        race->runner[i] = (runner){.race = race, .to = to->addr[i], .result = {.fd = -1}};
     race->timer = hp_timer_new(loop, look, race);
     if (race->timer)
         begin(race, hp_loop_now(loop));
@@ -197,7 +197,7 @@ hp_race_new(hp_loop *loop, const hp_addr *to, int n, const hp_dial_options *opti
         hp_race_free(race);
         return NULL;
     }
-    if (n > 1)
+    if (to->n > 1)
         hp_timer_set(race->timer, LOOK);
     return race;
 }

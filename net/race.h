@@ -9,15 +9,13 @@
 
 #include "net/dial.h"
 
-enum { HP_RACE_MOST = 4 };
-
 typedef struct hp_race hp_race;
 
 /*
- * Dials to[0 .. n), 1 <= n <= HP_RACE_MOST. fn is called once, as by a dial, with the address that has won in `to`; or
+ * Dials all of `to`. fn is called once, as by a dial, with the address that has won in `to`; or
  * with the failure at the first address and what the others have answered. NULL: out of memory.
  */
-hp_race *hp_race_new(hp_loop *loop, const hp_addr *to, int n, const hp_dial_options *options);
+hp_race *hp_race_new(hp_loop *loop, const hp_addr_list *to, const hp_dial_options *options);
 void hp_race_limit_closed(hp_race *race, int most); /* as hp_dial_limit_closed, for each address */
 /* As hp_dial_explain. With several addresses: 1 with what each has answered, until the peer has. */
 int hp_race_explain(const hp_race *race, hoop_error *error);

@@ -19,11 +19,10 @@ address(const char *text)
 static void
 lists(const char *wanted, const hp_member *member, const hp_member *me, const char *text)
 {
-    hp_addr to[HP_RACE_MOST];
     char got[256] = "", one[HP_ADDR_TEXT];
-    int n = hp_ways_list(to, member, me);
-    for (int i = 0; i < n; i++)
-        snprintf(got + strlen(got), sizeof(got) - strlen(got), "%s%s", i ? " " : "", hp_addr_print(&to[i], one));
+    hp_addr_list to = hp_ways_list(member, me);
+    for (int i = 0; i < to.n; i++)
+        snprintf(got + strlen(got), sizeof(got) - strlen(got), "%s%s", i ? " " : "", hp_addr_print(&to.addr[i], one));
     is_string(wanted, got, "%s", text);
 }
 

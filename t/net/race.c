@@ -90,12 +90,12 @@ on_dialled(void *arg, const hp_dial_result *result)
 static hp_race *
 start(const hp_addr *first, const hp_addr *second, int limit_s)
 {
-    hp_addr to[2] = {*first, *second};
+    hp_addr_list to = {.n = 2, .addr = {*first, *second}};
     hp_hello hello = {.comm = 5, .my_rank = 3, .your_rank = 4, .world = 8, .role = HP_ROLE_DATA};
     memcpy(hello.job_id, keys.job_id, HP_JOB_ID_BYTES);
     hello.ver_min = hello.ver_max = HP_WIRE_MAX;
     done = 0;
-    return hp_race_new(loop, to, 2,
+    return hp_race_new(loop, &to,
                        &(hp_dial_options){.what = "rank 4 (node3)",
                                           .keys = &keys,
                                           .hello = hello,

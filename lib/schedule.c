@@ -160,8 +160,18 @@ ring_step(const hp_plan *plan, const int *order, int position, uint64_t i)
     return step;
 }
 
+/* What the first rank of a chain does with each part, those between, and the last one. */
+typedef struct chain {
+    uint16_t head, middle, tail;
+} chain;
+
+static const chain copying = {HP_STEP_LOAD | HP_STEP_COPY | HP_STEP_SEND, HP_STEP_RECV | HP_STEP_COPY | HP_STEP_SEND,
+                              HP_STEP_RECV | HP_STEP_COPY},
+                   reducing = {HP_STEP_LOAD | HP_STEP_SEND, HP_STEP_RECV | HP_STEP_REDUCE | HP_STEP_SEND,
+                               HP_STEP_RECV | HP_STEP_REDUCE | HP_STEP_DIVIDE | HP_STEP_COPY};
+
 static hp_step
-chain_step(const hp_plan *plan, int p, int first, uint16_t head, uint16_t middle, uint16_t tail, uint64_t i)
+chain_step(const hp_plan *plan, int p, int first, const chain *flags, uint64_t i)
 {
     hp_step step = {.from = 1, .to = 1};
     uint64_t k = i - (uint64_t)(p - first);
@@ -172,7 +182,7 @@ chain_step(const hp_plan *plan, int p, int first, uint16_t head, uint16_t middle
     step.in = step.out = plan->begin + r.at;
     step.recv_count = p > first ? r.count : 0;
     step.send_count = p < last ? r.count : 0;
-    step.flags = p == first ? head : p == last ? tail : middle;
+    step.flags = p == first ? flags->head : p == last ? flags->tail : flags->middle;
     step.came = (uint32_t)(p - first);
     step.had = 1;
     return step;
@@ -492,14 +502,9 @@ hp_schedule_at(const hp_plan *plan, const int *order, int position, uint64_t i)
     }
     p = wrap((int64_t)position - plan->root, plan->size); /* 0 for the root itself */
     if (plan->algorithm == HP_ALG_CHAIN_OUT)
-        return finish(chain_step(plan, p, 0, HP_STEP_LOAD | HP_STEP_COPY | HP_STEP_SEND,
-                                 HP_STEP_RECV | HP_STEP_COPY | HP_STEP_SEND, HP_STEP_RECV | HP_STEP_COPY, i),
-                      plan, i);
+        return finish(chain_step(plan, p, 0, &copying, i), plan, i);
     if (plan->algorithm == HP_ALG_CHAIN_IN)
-        return finish(chain_step(plan, p ? p : plan->size, 1, HP_STEP_LOAD | HP_STEP_SEND,
-                                 HP_STEP_RECV | HP_STEP_REDUCE | HP_STEP_SEND,
-                                 HP_STEP_RECV | HP_STEP_REDUCE | HP_STEP_DIVIDE | HP_STEP_COPY, i),
-                      plan, i);
+        return finish(chain_step(plan, p ? p : plan->size, 1, &reducing, i), plan, i);
     if (plan->algorithm == HP_ALG_GATHER)
         return finish(gather_step(plan, order, position, p, i), plan, i);
     return finish(scatter_step(plan, order, position, p, i), plan, i);

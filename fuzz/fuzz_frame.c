@@ -48,11 +48,11 @@ mend_stream(uint8_t *bytes, size_t n)
 
 /* A frame that was read could have been written. */
 static void
-check_control(const hp_frame_reader *reader, int type, const uint8_t *payload, size_t n)
+check_control(const hp_frame_reader *reader, const hp_control_frame *frame)
 {
     uint8_t again[HP_COMMON_BYTES + HP_CONTROL_MAX + 4];
-    fuzz_check(n <= HP_CONTROL_MAX);
-    size_t whole = hp_frame_put_control(again, (hp_frame_type)type, payload, n);
+    fuzz_check(frame->n <= HP_CONTROL_MAX);
+    size_t whole = hp_frame_put_control(again, (hp_frame_type)frame->type, frame->payload, frame->n);
     fuzz_check(whole == reader->have && memcmp(again, reader->bytes, whole) == 0);
 }
 
@@ -60,15 +60,14 @@ static void
 read_control(const uint8_t *in, size_t n, size_t step)
 {
     static hp_frame_reader reader;
-    int whole = 0, type;
-    const uint8_t *payload;
-    size_t payload_n;
+    hp_control_frame frame;
+    int whole = 0;
     hoop_error error;
     reader.have = 0;
     while (n > 0 && whole != -1) {
         size_t part = step < n ? step : n, left = part;
-        while ((whole = hp_frame_read(&reader, &in, &left, &type, &payload, &payload_n, &error)) == 1)
-            check_control(&reader, type, payload, payload_n);
+        while ((whole = hp_frame_read(&reader, &in, &left, &frame, &error)) == 1)
+            check_control(&reader, &frame);
         fuzz_check(whole == -1 || left == 0);
         fuzz_check(whole == 0 || error.code == HOOP_ERR_PROTOCOL || error.code == HOOP_ERR_CORRUPT);
         n -= part;

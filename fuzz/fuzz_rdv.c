@@ -163,7 +163,8 @@ say(incoming *v, int type, const uint8_t *payload, size_t n)
     hp_err_clear(&error);
     if (!v->present)
         return;
-    int result = hp_job_message(&v->conn, type, payload, n, now, &error);
+    const hp_control_frame frame = {type, payload, n};
+    int result = hp_job_message(&v->conn, &frame, now, &error);
     fuzz_check(result == 0 || error.code == HOOP_ERR_PROTOCOL);
     if (result)
         lose(v);

@@ -203,9 +203,9 @@ note(trace *t, const hp_received *received)
     if (received->event == HP_EVENT_NONE)
         return;
     fuzz_check(t->count++ < EVENTS_MAX);
-    *h = (happened){received->event, received->type, 0};
+    *h = (happened){received->event, received->control.type, 0};
     if (received->event == HP_EVENT_CONTROL)
-        h->payload_crc = hp_crc32c(received->payload, received->payload_n);
+        h->payload_crc = hp_crc32c(received->control.payload, received->control.n);
     if (received->event == HP_EVENT_POST)
         check_done(t);
     if (received->event == HP_EVENT_FAULT)

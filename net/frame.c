@@ -238,10 +238,9 @@ spent(hp_frame_reader *reader)
 }
 
 int
-hp_frame_read(hp_frame_reader *reader, const uint8_t **in, size_t *n, int *type, const uint8_t **payload,
-              size_t *payload_n, hoop_error *error)
+hp_frame_read(hp_frame_reader *reader, const uint8_t **in, size_t *n, hp_control_frame *frame, hoop_error *error)
 {
-    hp_frame frame = {0};
+    hp_frame head = {0};
     if (reader->have == SPENT) {
         hp_err_set(error, HOOP_ERR_PROTOCOL, "nothing more can be read after a broken control message");
         return -1;
@@ -250,16 +249,14 @@ hp_frame_read(hp_frame_reader *reader, const uint8_t **in, size_t *n, int *type,
         reader->have = 0; /* the last call returned this frame */
     if (reader->have < HP_COMMON_BYTES && !fill(reader, HP_COMMON_BYTES, in, n))
         return 0;
-    if (hp_frame_get_common(&frame, reader->bytes, error) != HOOP_SUCCESS ||
-        check_control_type(&frame, error) != HOOP_SUCCESS)
+    if (hp_frame_get_common(&head, reader->bytes, error) != HOOP_SUCCESS ||
+        check_control_type(&head, error) != HOOP_SUCCESS)
         return spent(reader);
-    if (!fill(reader, HP_COMMON_BYTES + frame.length, in, n))
+    if (!fill(reader, HP_COMMON_BYTES + head.length, in, n))
         return 0;
-    if (hp_frame_get_control(&frame, reader->bytes + HP_COMMON_BYTES, error) != HOOP_SUCCESS)
+    if (hp_frame_get_control(&head, reader->bytes + HP_COMMON_BYTES, error) != HOOP_SUCCESS)
         return spent(reader);
-    *type = frame.type;
-    *payload = reader->bytes + HP_COMMON_BYTES;
-    *payload_n = frame.length - 4;
+    *frame = (hp_control_frame){head.type, reader->bytes + HP_COMMON_BYTES, head.length - 4};
     return 1;
 }
 

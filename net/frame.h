@@ -144,6 +144,13 @@ hoop_result hp_frame_get_control(const hp_frame *frame, const uint8_t *in, hoop_
 /* Writes a whole control frame (HP_COMMON_BYTES + n + 4 bytes). Returns its size; 0: n > HP_CONTROL_MAX. */
 size_t hp_frame_put_control(uint8_t *out, hp_frame_type type, const void *payload, size_t n);
 
+/* One that was read. */
+typedef struct hp_control_frame {
+    int type;
+    const uint8_t *payload;
+    size_t n;
+} hp_control_frame;
+
 /* Reads control frames piece by piece. Bounded memory, no allocation. */
 typedef struct hp_frame_reader {
     size_t have; /* 0 at the start */
@@ -151,12 +158,10 @@ typedef struct hp_frame_reader {
 } hp_frame_reader;
 
 /*
- * Takes bytes (advancing *in and *n) until a frame is complete. Returns 1 with *type, *payload, *payload_n set (valid
- * until the next call); 0: it needs more bytes; -1: error is filled (PROTOCOL or CORRUPT), and the reader is unusable
- * from now on.
+ * Takes bytes (advancing *in and *n) until a frame is complete. Returns 1 with the frame (its payload is valid until the
+ * next call); 0: it needs more bytes; -1: error is filled (PROTOCOL or CORRUPT), and the reader is unusable from now on.
  */
-int hp_frame_read(hp_frame_reader *reader, const uint8_t **in, size_t *n, int *type, const uint8_t **payload,
-                  size_t *payload_n, hoop_error *error);
+int hp_frame_read(hp_frame_reader *reader, const uint8_t **in, size_t *n, hp_control_frame *frame, hoop_error *error);
 
 /*
  * An hoop_error as the payload of HP_ABORT. Put returns the bytes used (<= 300); get returns 0 if the payload is

@@ -124,8 +124,7 @@ take_control(hp_receiver *r, const hp_post *post, uint32_t spilled, hoop_error *
         return fault;
     }
     r->head_at = 0;
-    return (hp_received){
-        .event = HP_EVENT_CONTROL, .type = r->frame.type, .payload = payload, .payload_n = r->frame.length - 4};
+    return (hp_received){.event = HP_EVENT_CONTROL, .control = {r->frame.type, payload, r->frame.length - 4}};
 }
 
 static hp_received

@@ -38,10 +38,8 @@ typedef enum hp_event {
 
 typedef struct hp_received {
     hp_event event;
-    uint32_t progress;      /* bytes of the post's body that had never come before */
-    int type;               /* CONTROL */
-    const uint8_t *payload; /* CONTROL: valid until the next call */
-    size_t payload_n;
+    uint32_t progress;        /* bytes of the post's body that had never come before */
+    hp_control_frame control; /* CONTROL: its payload is valid until the next call */
 } hp_received;
 
 void hp_receiver_init(hp_receiver *receiver, int self, int peer);

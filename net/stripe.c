@@ -163,39 +163,39 @@ peer_took(hp_stripe *s, uint64_t frames, uint64_t most)
 }
 
 static void
-on_control(hp_stripe *s, int type, const uint8_t *payload, size_t n)
+on_control(hp_stripe *s, const hp_control_frame *frame)
 {
     hp_link *idle = s->in ? NULL : s->out;
     hoop_error cause;
     hp_err_clear(&cause);
-    if (type == HP_LEAVE) {
+    if (frame->type == HP_LEAVE) {
         s->left = 1;
-    } else if (type == HP_ACK && idle && s->unacked && n == HP_TAKEN_BYTES &&
-               peer_took(s, hp_get64(payload), s->sender.next)) {
+    } else if (frame->type == HP_ACK && idle && s->unacked && frame->n == HP_TAKEN_BYTES &&
+               peer_took(s, hp_get64(frame->payload), s->sender.next)) {
         /* what it has taken is done */
-    } else if (type == HP_TAKEN && s->unacked && n == 0) {
+    } else if (frame->type == HP_TAKEN && s->unacked && frame->n == 0) {
         s->asked = s->owes_answer = 1;
-    } else if (type == HP_TAKEN && s->sender.unacked && s->asks == HP_ASK_SENT && n == HP_TAKEN_BYTES &&
-               peer_took(s, hp_get64(payload), s->sender.next)) {
+    } else if (frame->type == HP_TAKEN && s->sender.unacked && s->asks == HP_ASK_SENT && frame->n == HP_TAKEN_BYTES &&
+               peer_took(s, hp_get64(frame->payload), s->sender.next)) {
         s->asks = HP_ASK_ANSWERED;
-    } else if (type == HP_ABORT && hp_abort_get(&cause, payload, n)) {
+    } else if (frame->type == HP_ABORT && hp_abort_get(&cause, frame->payload, frame->n)) {
         hp_link_aborted(s->in, &cause);
         hp_link_aborted(s->out, &cause);
-    } else if (type == HP_WAKE && s->medium.shm) {
+    } else if (frame->type == HP_WAKE && s->medium.shm) {
         /* this process is awake */
-    } else if (type == HP_TICK && idle && n > 0 && n <= HP_HEARTBEATS_BYTES) {
+    } else if (frame->type == HP_TICK && idle && frame->n > 0 && frame->n <= HP_HEARTBEATS_BYTES) {
         if (!idle->heartbeats)
             return;
         /* The link's owner reads them from time to time. When the room is full, they replace the older ones. */
-        if (idle->heartbeats_n + n > HP_HEARTBEATS_ROOM)
+        if (idle->heartbeats_n + frame->n > HP_HEARTBEATS_ROOM)
             idle->heartbeats_n = 0;
-        memcpy(idle->heartbeats + idle->heartbeats_n, payload, n);
-        idle->heartbeats_n += n;
-    } else if (type == HP_CREDIT && idle && idle->owner && n == HP_CREDIT_BYTES) {
-        if (idle->owner->credit(idle->owner->arg, payload, &idle->error) != HOOP_SUCCESS)
+        memcpy(idle->heartbeats + idle->heartbeats_n, frame->payload, frame->n);
+        idle->heartbeats_n += frame->n;
+    } else if (frame->type == HP_CREDIT && idle && idle->owner && frame->n == HP_CREDIT_BYTES) {
+        if (idle->owner->credit(idle->owner->arg, frame->payload, &idle->error) != HOOP_SUCCESS)
             fault(s);
     } else {
-        deny(s, type);
+        deny(s, frame->type);
     }
 }
 
@@ -227,15 +227,15 @@ read_controls(hp_stripe *s)
 {
     uint8_t bytes[IDLE_BYTES];
     ssize_t got = s->medium.over ? 0 : recv(s->medium.fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-    const uint8_t *in = bytes, *payload;
-    size_t n = got > 0 ? (size_t)got : 0, payload_n;
-    int type, whole;
-    if (got < 0 && !is_over(s, errno)) {
+    const uint8_t *in = bytes;
+    size_t n = got > 0 ? (size_t)got : 0;
+    hp_control_frame frame;
+    int whole;
+    if (got <= 0)
         s->readable = 0;
+    if (got < 0 && !is_over(s, errno))
         return 0;
-    }
     if (got <= 0) {
-        s->readable = 0;
         s->medium.over = 1; /* only noted where memory has to be read first */
         s->medium.number = got < 0 ? errno : 0;
         if (!s->in)
@@ -244,8 +244,8 @@ read_controls(hp_stripe *s)
     }
     s->heard = 1;
     s->readable &= n == sizeof(bytes) || !s->medium.shm; /* the watch sees it again */
-    while ((whole = hp_frame_read(&s->control.in, &in, &n, &type, &payload, &payload_n, &receiving(s)->error)) > 0)
-        on_control(s, type, payload, payload_n);
+    while ((whole = hp_frame_read(&s->control.in, &in, &n, &frame, &receiving(s)->error)) > 0)
+        on_control(s, &frame);
     if (whole < 0)
         fault(s);
     return 1;
@@ -376,7 +376,7 @@ receive_once(hp_stripe *s)
     if (what.event == HP_EVENT_FAULT)
         fault(s);
     if (what.event == HP_EVENT_CONTROL)
-        on_control(s, what.type, what.payload, what.payload_n);
+        on_control(s, &what.control);
     if (what.event != HP_EVENT_POST)
         return 1;
     post->done = 1;
@@ -418,9 +418,9 @@ read_resume(hp_stripe *s)
 {
     hp_frame_reader reader = {0};
     struct iovec place = {s->resume + s->resume_n, sizeof(s->resume) - s->resume_n};
-    const uint8_t *in = s->resume, *payload;
-    size_t n = sizeof(s->resume), payload_n;
-    int type = 0;
+    const uint8_t *in = s->resume;
+    size_t n = sizeof(s->resume);
+    hp_control_frame frame = {0};
     ssize_t got = hp_medium_read(&s->medium, &place, 1);
     if (got < 0 && !is_over(s, errno)) {
         s->readable = 0;
@@ -435,11 +435,11 @@ read_resume(hp_stripe *s)
     if (s->resume_n < sizeof(s->resume))
         return 1;
     s->resuming = 0;
-    if (hp_frame_read(&reader, &in, &n, &type, &payload, &payload_n, &receiving(s)->error) < 0) {
+    if (hp_frame_read(&reader, &in, &n, &frame, &receiving(s)->error) < 0) {
         fault(s);
-    } else if (type != HP_RESUME || payload_n != HP_TAKEN_BYTES ||
-               (s->out && !peer_took(s, hp_get64(payload), s->sender.whole))) {
-        deny(s, type);
+    } else if (frame.type != HP_RESUME || frame.n != HP_TAKEN_BYTES ||
+               (s->out && !peer_took(s, hp_get64(frame.payload), s->sender.whole))) {
+        deny(s, frame.type);
     } else {
         hp_sender_again(&s->sender);
     }

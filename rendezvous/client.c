@@ -107,13 +107,13 @@ obey(hp_client *c)
 }
 
 static int
-on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *error)
+on_frame(void *arg, const hp_control_frame *frame, hoop_error *error)
 {
     hp_client *c = arg;
-    int result = hp_membership_frame(&c->membership, type, payload, n, hp_loop_now(c->loop), error);
-    if (result == 0 && type == HP_CLOCK) {
+    int result = hp_membership_frame(&c->membership, frame, hp_loop_now(c->loop), error);
+    if (result == 0 && frame->type == HP_CLOCK) {
         uint64_t asked, server;
-        hp_answer_get(payload, &asked, &server);
+        hp_answer_get(frame->payload, &asked, &server);
         hp_clock_offset_take(&c->clock, asked, server, hp_now());
     }
     obey(c);

@@ -194,12 +194,10 @@ end(hp_control_conn *control, const hoop_error *error)
 static int
 feed(hp_control_conn *control, const uint8_t *bytes, size_t n, hoop_error *error)
 {
-    int type, got;
-    const uint8_t *payload;
-    size_t payload_n;
-    while (!control->shut &&
-           (got = hp_frame_read(&control->reader, &bytes, &n, &type, &payload, &payload_n, error)) != 0)
-        if (got < 0 || control->owner.frame(control->owner.arg, type, payload, payload_n, error))
+    hp_control_frame frame;
+    int got;
+    while (!control->shut && (got = hp_frame_read(&control->reader, &bytes, &n, &frame, error)) != 0)
+        if (got < 0 || control->owner.frame(control->owner.arg, &frame, error))
             return -1;
     return 0;
 }

@@ -17,7 +17,7 @@ typedef struct hp_control_conn hp_control_conn;
 typedef struct hp_control_conn_owner {
     void *arg;
     /* One whole frame. Returns 0, or -1 with the error filled: the owner wants no more; closed() follows. */
-    int (*frame)(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *error);
+    int (*frame)(void *arg, const hp_control_frame *frame, hoop_error *error);
     /* Everything queued is written: there is room for more. */
     void (*room)(void *arg);
     /*

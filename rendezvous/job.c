@@ -322,15 +322,15 @@ resume(hp_job_conn *conn, const hp_join *join, uint64_t now)
 }
 
 static int
-join(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+join(hp_job_conn *conn, const hp_control_frame *frame, uint64_t now, hoop_error *error)
 {
     hp_job *job = conn->job;
     hoop_error refusal;
     hp_join request;
     hp_err_clear(&refusal);
-    int legible = hp_join_get(&request, payload, n);
-    request.shrink = type == HP_SHRINK;
-    request.grow = type == HP_GROW;
+    int legible = hp_join_get(&request, frame->payload, frame->n);
+    request.shrink = frame->type == HP_SHRINK;
+    request.grow = frame->type == HP_GROW;
     if (!legible || (request.shrink && !request.parent) || !hp_admission_declared(conn, &request)) {
         /* the rank has proven the secret, so it gets the reason, and does not dial again until its time is up */
         hp_err_set(&refusal, HOOP_ERR_PROTOCOL,
@@ -343,7 +343,7 @@ join(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now
     }
     conn->where = HP_JOINING;
     conn->proxied = request.member.proxied;
-    if (resume(conn, &request, now) || hp_recall_keep(job, conn, type, &request, payload, n, now))
+    if (resume(conn, &request, now) || hp_recall_keep(job, conn, &request, frame, now))
         return 0;
     hp_roster *parent = hp_job_ring(job->rosters, request.parent);
     if (!request.shrink && parent && (request.color < 0 || request.grow) &&
@@ -359,22 +359,23 @@ join(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now
 static void
 replay(hp_job *job, uint64_t now)
 {
+    const hp_control_frame is_linked = {.type = HP_READY};
     hoop_error error;
     for (hp_caller *c; (c = hp_recall_next(job, now)); free(c)) {
         hp_job_conn *conn = c->conn;
-        join(conn, c->type, c->payload, c->n, now, &error);
+        join(conn, &c->frame, now, &error);
         if (conn->roster && c->statement.standing == HP_STANDS_LINKED)
-            hp_roster_message(conn->roster, conn->rank, HP_READY, NULL, 0, now, &error);
+            hp_roster_message(conn->roster, conn->rank, &is_linked, now, &error);
     }
 }
 
 static int
-recalled(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+recalled(hp_job_conn *conn, const hp_control_frame *frame, uint64_t now, hoop_error *error)
 {
     hp_statement statement;
-    if (conn->recall && hp_recall_message(conn, type, payload, n, now, error))
+    if (conn->recall && hp_recall_message(conn, frame, now, error))
         return -1;
-    if (conn->roster && type == HP_RECALL && hp_statement_get(&statement, payload, n))
+    if (conn->roster && frame->type == HP_RECALL && hp_statement_get(&statement, frame->payload, frame->n))
         hp_half_split_over(conn->roster, conn->rank, statement.placed);
     replay(conn->job, now);
     update(conn->job, now);
@@ -383,10 +384,10 @@ recalled(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t
 
 /* A rank that waits for the others to join was interrupted: they must not wait for it. */
 static int
-called_off(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+called_off(hp_job_conn *conn, const hp_control_frame *frame, uint64_t now, hoop_error *error)
 {
     hoop_error cause;
-    if (!hp_abort_get(&cause, payload, n) || cause.code == HOOP_SUCCESS) {
+    if (!hp_abort_get(&cause, frame->payload, frame->n) || cause.code == HOOP_SUCCESS) {
         hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed ABORT");
         return -1;
     }
@@ -399,14 +400,14 @@ called_off(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, ho
 
 /* A member cannot join a split of its ring: the others must not wait for it. */
 static int
-refused(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+refused(hp_job_conn *conn, const hp_control_frame *frame, uint64_t now, hoop_error *error)
 {
     hp_roster *ring = conn->roster;
     hp_join absent = {.parent = ring->ring.comm, .parent_rank = conn->rank, .parent_size = ring->ring.size};
     hoop_error cause;
-    int legible = hp_refusal_get(&absent.split, &cause, payload, n);
-    if (!legible ||
-        (!ring->recalled && absent.split > ring->splits && absent.split - ring->splits >= HP_SPLITS_AHEAD)) {
+    int legible = hp_refusal_get(&absent.split, &cause, frame->payload, frame->n);
+    int ahead = !ring->recalled && absent.split > ring->splits && absent.split - ring->splits >= HP_SPLITS_AHEAD;
+    if (!legible || ahead) {
         hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed REFUSED");
         return -1;
     }
@@ -475,30 +476,30 @@ judge_message(const hp_job *job, hp_roster *r, uint64_t now)
 }
 
 int
-hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+hp_job_message(hp_job_conn *conn, const hp_control_frame *frame, uint64_t now, hoop_error *error)
 {
     if (conn->done)
         return 0;
     int where = conn->roster ? hp_roster_where(conn->roster, conn->rank) : conn->where;
-    if (!hp_message_fits(type, 0, where, n)) {
-        hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent an unexpected message of type %d with %zu bytes", type, n);
+    if (!hp_message_fits(frame->type, 0, where, frame->n)) {
+        hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent an unexpected message (%d, %zu bytes)", frame->type, frame->n);
         return -1;
     }
-    if (type == HP_CLOCK) /* the server's to answer */
+    if (frame->type == HP_CLOCK) /* the server's to answer */
         return 0;
-    if (type == HP_RECALL || type == HP_ROSTER || (type == HP_READY && conn->recall))
-        return recalled(conn, type, payload, n, now, error);
-    if (type == HP_JOIN || type == HP_SHRINK || type == HP_GROW)
-        return join(conn, type, payload, n, now, error);
-    if (type == HP_REFUSED)
-        return refused(conn, payload, n, now, error);
-    if (type == HP_STATS || type == HP_CALL_NAME || type == HP_WAITING)
-        return hp_note_take(conn, type, payload, n, now, error);
+    if (frame->type == HP_RECALL || frame->type == HP_ROSTER || (frame->type == HP_READY && conn->recall))
+        return recalled(conn, frame, now, error);
+    if (frame->type == HP_JOIN || frame->type == HP_SHRINK || frame->type == HP_GROW)
+        return join(conn, frame, now, error);
+    if (frame->type == HP_REFUSED)
+        return refused(conn, frame, now, error);
+    if (frame->type == HP_STATS || frame->type == HP_CALL_NAME || frame->type == HP_WAITING)
+        return hp_note_take(conn, frame, now, error);
     if (conn->roster) {
-        int message = type == HP_ABORT && hp_blame_awaits_message(&conn->roster->witnesses[conn->rank]);
+        int message = frame->type == HP_ABORT && hp_blame_awaits_message(&conn->roster->witnesses[conn->rank]);
         const hp_wait_place from = {.ring = conn->roster, .rank = message ? conn->rank : -1};
         int ran = conn->roster->state == HP_ROSTER_RUNNING;
-        int result = hp_roster_message(conn->roster, conn->rank, type, payload, n, now, error);
+        int result = hp_roster_message(conn->roster, conn->rank, frame, now, error);
         if (conn->roster->asked.code)
             judge_message(conn->job, conn->roster, now);
         spread(conn->job, &from, ran, now);
@@ -506,8 +507,9 @@ hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, ui
         return result;
     }
     const hp_join_group *m = conn->join_group;
-    if (type == HP_ABORT && !(m && (m->shrink || (m->grow && !m->parent)))) /* the others go on without this one */
-        return called_off(conn, payload, n, now, error);
+    if (frame->type == HP_ABORT &&
+        !(m && (m->shrink || (m->grow && !m->parent)))) /* the others go on without this one */
+        return called_off(conn, frame, now, error);
     forget(conn, 0, NULL, now); /* LEAVE before the group was complete */
     hp_events_disconnect(conn->job->owner, conn);
     return 0;

@@ -32,7 +32,7 @@ void hp_job_enter(hp_job *job, hp_job_conn *conn, const hp_hello *hello);
  * One control frame. Returns 0, or -1 with the error filled: the peer broke the protocol; the owner closes the
  * connection and calls hp_job_lost.
  */
-int hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error);
+int hp_job_message(hp_job_conn *conn, const hp_control_frame *frame, uint64_t now, hoop_error *error);
 /*
  * The connection is closed. `why` is as for hp_roster_lost, and used for members only. NULL: in order, which the proxy of
  * a rank that has one may have done, and is then as hp_job_broke.

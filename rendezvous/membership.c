@@ -100,19 +100,19 @@ hp_membership_send(const hp_membership *m, hp_frame_type type, const void *paylo
 /* --- frames from the server --- */
 
 static int
-take_part(hp_membership *m, const uint8_t *payload, size_t n, hoop_error *error)
+take_part(hp_membership *m, const hp_control_frame *frame, hoop_error *error)
 {
-    int whole = hp_registration_part(&m->options, &m->ring, &m->parts_to, payload, n, error);
+    int whole = hp_registration_part(&m->options, &m->ring, &m->parts_to, frame->payload, frame->n, error);
     if (whole > 0)
         m->state = HP_CLIENT_ROSTER;
     return whole < 0 ? -1 : 0;
 }
 
 static int
-take_cause(hp_membership *m, const uint8_t *payload, size_t n, hoop_error *error)
+take_cause(hp_membership *m, const hp_control_frame *frame, hoop_error *error)
 {
     hoop_error cause;
-    if (!hp_abort_get(&cause, payload, n) || cause.code == HOOP_SUCCESS) {
+    if (!hp_abort_get(&cause, frame->payload, frame->n) || cause.code == HOOP_SUCCESS) {
         hp_err_set(error, HOOP_ERR_PROTOCOL, "the rendezvous server sent a malformed error");
         return -1;
     }
@@ -138,19 +138,19 @@ where(const hp_membership *m)
 
 /* The server's answer to a member that has connected again. */
 static int
-take_answer(hp_membership *m, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+take_answer(hp_membership *m, const hp_control_frame *frame, uint64_t now, hoop_error *error)
 {
-    if (type == HP_PING)
+    if (frame->type == HP_PING)
         return 0;
-    if (type == HP_REFUSED) {
+    if (frame->type == HP_REFUSED) {
         m->given_up = 1;
         gone(m, now);
         return -1;
     }
     m->away = HP_HERE;
     m->state = HP_CLIENT_GO;
-    if (type == HP_ABORT)
-        return take_cause(m, payload, n, error);
+    if (frame->type == HP_ABORT)
+        return take_cause(m, frame, error);
     hp_log(HP_LOG_INFO, "connected to the rendezvous server again");
     hp_resend_all(&m->resend, &m->outlet);
     return 0;
@@ -212,24 +212,25 @@ recall(hp_membership *m, int with_roster, uint64_t now, hoop_error *error)
 }
 
 int
-hp_membership_frame(hp_membership *m, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+hp_membership_frame(hp_membership *m, const hp_control_frame *frame, uint64_t now, hoop_error *error)
 {
     m->last_seen = now;
     if (m->state == HP_CLIENT_LEFT)
         return 0;
-    if (!hp_message_fits(type, 1, where(m), n)) {
-        hp_err_set(error, HOOP_ERR_PROTOCOL, "the rendezvous server sent an unexpected message of type %d", type);
+    if (!hp_message_fits(frame->type, 1, where(m), frame->n)) {
+        hp_err_set(error, HOOP_ERR_PROTOCOL, "the rendezvous server sent an unexpected message of type %d",
+                   frame->type);
         return -1;
     }
-    if (type == HP_RECALL)
-        return recall(m, payload[0] != 0, now, error);
+    if (frame->type == HP_RECALL)
+        return recall(m, frame->payload[0] != 0, now, error);
     if (m->away || m->state == HP_CLIENT_GONE)
-        return take_answer(m, type, payload, n, now, error);
-    if (type == HP_ROSTER)
-        return take_part(m, payload, n, error);
-    if (type == HP_ABORT || type == HP_REFUSED)
-        return take_cause(m, payload, n, error);
-    if (type == HP_GO && m->state == HP_CLIENT_READY) {
+        return take_answer(m, frame, now, error);
+    if (frame->type == HP_ROSTER)
+        return take_part(m, frame, error);
+    if (frame->type == HP_ABORT || frame->type == HP_REFUSED)
+        return take_cause(m, frame, error);
+    if (frame->type == HP_GO && m->state == HP_CLIENT_READY) {
         m->state = HP_CLIENT_GO;
         m->give_up_at = HP_NEVER;
     }

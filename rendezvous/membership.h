@@ -71,7 +71,7 @@ hp_hello hp_membership_dial(hp_membership *m, uint64_t now, uint64_t *deadline);
  */
 void hp_membership_dialled(hp_membership *m, const hp_dial_result *result, uint64_t now);
 /* One frame of the server. Returns 0, or -1 with the error filled: the shell wants no more, and the connection ends. */
-int hp_membership_frame(hp_membership *m, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error);
+int hp_membership_frame(hp_membership *m, const hp_control_frame *frame, uint64_t now, hoop_error *error);
 void hp_membership_closed(hp_membership *m, const hoop_error *why, uint64_t now); /* as hp_control_conn_owner has it */
 void hp_membership_room(hp_membership *m);               /* all frames are written: what was dropped is sent now */
 void hp_membership_time(hp_membership *m, uint64_t now); /* it is hp_membership_next, or later */

@@ -9,6 +9,6 @@
 #include "rendezvous/job_state.h"
 
 /* Returns 0, or -1 with the error filled. */
-int hp_note_take(const hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error);
+int hp_note_take(const hp_job_conn *conn, const hp_control_frame *frame, uint64_t now, hoop_error *error);
 
 #endif

@@ -58,22 +58,22 @@ find(hp_job *job, const hp_join *join)
 }
 
 int
-hp_recall_keep(hp_job *job, hp_job_conn *conn, int type, const hp_join *join, const uint8_t *payload, size_t n,
-               uint64_t now)
+hp_recall_keep(hp_job *job, hp_job_conn *conn, const hp_join *join, const hp_control_frame *frame, uint64_t now)
 {
     uint64_t comm = join->ring ? join->ring : join->parent;
     if (!conn->recalls || !join->digest || !comm || hp_job_ring(job->rosters, comm))
         return 0;
-    hp_caller *c = hp_alloc(1, sizeof(*c) + n);
+    hp_caller *c = hp_alloc(1, sizeof(*c) + frame->n);
     hp_recall *r = c ? find(job, join) : NULL;
     if (!r) {
         free(c);
         return 0;
     }
-    *c = (hp_caller){.next = r->callers, .conn = conn, .member = join->member, .type = type, .n = n};
+    *c = (hp_caller){.next = r->callers, .conn = conn, .member = join->member, .frame = *frame};
     c->rank = join->ring ? join->member.rank : join->parent_rank;
     c->until = join->ring ? HP_NEVER : now + (uint64_t)join->patience * HP_MS;
-    memcpy(c->payload, payload, n);
+    memcpy(c->bytes, frame->payload, frame->n);
+    c->frame.payload = c->bytes;
     r->callers = c;
     conn->recall = r;
     conn->where = HP_RECALLED;
@@ -101,10 +101,10 @@ clear_roster(hp_recall *r)
 
 /* The next part of the roster, from the rank that was asked for it. A rank that is asked once more starts again. */
 static int
-take_part(hp_recall *r, const uint8_t *payload, size_t n, uint64_t now)
+take_part(hp_recall *r, const hp_control_frame *frame, uint64_t now)
 {
     hp_part part;
-    if (!hp_part_get(&part, payload, n) || part.size != r->size || part.comm != r->comm)
+    if (!hp_part_get(&part, frame->payload, frame->n) || part.size != r->size || part.comm != r->comm)
         return 0;
     if (part.first > 0 && r->parts_to == 0) /* of an answer that was given up */
         return 1;
@@ -129,17 +129,17 @@ take_part(hp_recall *r, const uint8_t *payload, size_t n, uint64_t now)
 }
 
 int
-hp_recall_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+hp_recall_message(hp_job_conn *conn, const hp_control_frame *frame, uint64_t now, hoop_error *error)
 {
     hp_recall *r = conn->recall;
     hp_caller *c = caller_of(conn);
     int right = 1;
-    if (type == HP_READY && c->statement.standing == HP_STANDS_ASSIGNED)
+    if (frame->type == HP_READY && c->statement.standing == HP_STANDS_ASSIGNED)
         c->statement.standing = HP_STANDS_LINKED;
-    else if (type == HP_RECALL)
-        right = c->told = hp_statement_get(&c->statement, payload, n);
-    else if (type == HP_ROSTER)
-        right = r->teller != conn || r->parts_to == r->size || take_part(r, payload, n, now); /* another one may tell */
+    else if (frame->type == HP_RECALL)
+        right = c->told = hp_statement_get(&c->statement, frame->payload, frame->n);
+    else if (frame->type == HP_ROSTER)
+        right = r->teller != conn || r->parts_to == r->size || take_part(r, frame, now); /* another one may tell */
     if (right)
         return 0;
     hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed statement of its ring");
@@ -438,9 +438,9 @@ find_placed(const hp_job *job, const hp_recall *r)
 {
     for (hp_caller *c = r->callers; c; c = c->next) {
         hp_join join;
-        int first = c->until != HP_NEVER && hp_join_get(&join, c->payload, c->n);
-        join.shrink = c->type == HP_SHRINK;
-        join.grow = c->type == HP_GROW;
+        int first = c->until != HP_NEVER && hp_join_get(&join, c->bytes, c->frame.n);
+        join.shrink = c->frame.type == HP_SHRINK;
+        join.grow = c->frame.type == HP_GROW;
         for (const hp_roster *roster = job->rosters; first && roster; roster = roster->next)
             if (roster->recalled && hp_comeback_find(roster, &join) >= 0)
                 return c;
@@ -459,7 +459,7 @@ hp_recall_next(hp_job *job, uint64_t now)
             continue;
         take_out(job, c, now);
         if (c->until != HP_NEVER) /* it waits no longer than it has said */
-            hp_put32(c->payload + PATIENCE_AT, (uint32_t)(c->until > now ? (c->until - now) / HP_MS : 0));
+            hp_put32(c->bytes + PATIENCE_AT, (uint32_t)(c->until > now ? (c->until - now) / HP_MS : 0));
         return c;
     }
     return NULL;
@@ -488,9 +488,9 @@ set_unknown(const hp_recall *r, const hp_caller *c, hoop_error *error)
         "the rendezvous server was started again, and of the %d ranks of the communicator that rank %d %s, %s %s not "
         "come back to it; it needs more than half of them",
         r->size, c->rank,
-        c->type == HP_SHRINK ? "shrinks"
-        : c->type == HP_GROW ? "grows"
-                             : "splits",
+        c->frame.type == HP_SHRINK ? "shrinks"
+        : c->frame.type == HP_GROW ? "grows"
+                                   : "splits",
         told ? hp_say_ranks(told, r->size, 0).text : "too many", r->size - count == 1 ? "has" : "have");
     for (int i = 0; told && r->size - count == 1 && i < r->size; i++)
         if (!hp_rank_set_has(told, i))

@@ -20,9 +20,8 @@ typedef struct hp_caller {
     int told; /* its statement has come */
     hp_statement statement;
     uint64_t until; /* it gives up then, for what it makes of the ring; HP_NEVER: it is a member that comes back */
-    int type;       /* of its JOIN, */
-    size_t n;
-    uint8_t payload[]; /* and the bytes */
+    hp_control_frame frame; /* its JOIN, */
+    uint8_t bytes[];        /* and the payload of that */
 } hp_caller;
 
 typedef struct hp_recall hp_recall;
@@ -31,10 +30,9 @@ typedef struct hp_recall hp_recall;
  * Keeps a JOIN that names a ring, or a parent, of the job that is not known; 0: it names none, or its rank cannot tell of it,
  * or memory is short.
  */
-int hp_recall_keep(hp_job *job, hp_job_conn *conn, int type, const hp_join *join, const uint8_t *payload, size_t n,
-                   uint64_t now);
+int hp_recall_keep(hp_job *job, hp_job_conn *conn, const hp_join *join, const hp_control_frame *frame, uint64_t now);
 /* A frame of such a connection, that fits. Returns 0, or -1 with the error filled. */
-int hp_recall_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error);
+int hp_recall_message(hp_job_conn *conn, const hp_control_frame *frame, uint64_t now, hoop_error *error);
 void hp_recall_forget(hp_job_conn *conn, uint64_t now); /* the connection is closed, or has been answered */
 
 /*

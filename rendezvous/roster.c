@@ -369,10 +369,10 @@ malformed(hoop_error *error)
 }
 
 static int
-aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+aborted(hp_roster *r, int rank, const hp_control_frame *frame, uint64_t now, hoop_error *error)
 {
     hoop_error cause;
-    if (!hp_abort_get(&cause, payload, n) || cause.code == HOOP_SUCCESS || cause.rank < -1 ||
+    if (!hp_abort_get(&cause, frame->payload, frame->n) || cause.code == HOOP_SUCCESS || cause.rank < -1 ||
         cause.rank >= r->ring.size)
         return malformed(error);
     cause.reporter = rank;
@@ -392,10 +392,10 @@ aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, 
 
 /* The rank has refused a call. A later IN_OP means that it has started an operation after all. */
 static int
-unstarted(hp_roster *r, int rank, const uint8_t *payload, size_t n, hoop_error *error)
+unstarted(hp_roster *r, int rank, const hp_control_frame *frame, hoop_error *error)
 {
     hp_unstarted refused;
-    if (!hp_unstarted_get(&refused, payload, n))
+    if (!hp_unstarted_get(&refused, frame->payload, frame->n))
         return malformed(error);
     hp_ring_names_fill(r->call_names, rank, refused.call_name, &refused.call);
     if (r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].left)
@@ -404,10 +404,10 @@ unstarted(hp_roster *r, int rank, const uint8_t *payload, size_t n, hoop_error *
 }
 
 static int
-lost(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+lost(hp_roster *r, int rank, const hp_control_frame *frame, uint64_t now, hoop_error *error)
 {
     hp_loss loss;
-    if (!hp_loss_get(&loss, payload, n) || loss.peer >= r->ring.size || loss.peer == rank)
+    if (!hp_loss_get(&loss, frame->payload, frame->n) || loss.peer >= r->ring.size || loss.peer == rank)
         return malformed(error);
     if (r->state != HP_ROSTER_RUNNING || r->witnesses[rank].left)
         return 0;
@@ -417,28 +417,29 @@ lost(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, hoo
 }
 
 static int
-take(hp_roster *r, int rank, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+take(hp_roster *r, int rank, const hp_control_frame *frame, uint64_t now, hoop_error *error)
 {
     hp_report received;
-    switch (type) {
+    switch (frame->type) {
     case HP_READY: ready(r, rank, now); return 0;
     case HP_IN_OP:
     case HP_PROGRESS:
-        if (!hp_report_get(&received, payload, n) || received.awaited.rank >= r->ring.size)
+        if (!hp_report_get(&received, frame->payload, frame->n) || received.awaited.rank >= r->ring.size)
             return malformed(error);
         if (r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].left) {
             report(r, rank, &received, now);
-            hp_refused_calls_withdraw(&r->refused_calls, rank, type == HP_IN_OP ? UINT64_MAX : received.sequence);
+            hp_refused_calls_withdraw(&r->refused_calls, rank,
+                                      frame->type == HP_IN_OP ? UINT64_MAX : received.sequence);
         }
         return 0;
-    case HP_UNSTARTED: return unstarted(r, rank, payload, n, error);
-    case HP_OUT: out(r, rank, hp_get64(payload), 0, now); return 0;
-    case HP_NAME: return hp_name_get(r->name, payload, n) ? 0 : malformed(error);
-    case HP_LEAVE: leave(r, rank, hp_get64(payload), now); return 0;
-    case HP_ABORT: return aborted(r, rank, payload, n, now, error);
-    case HP_LOST: return lost(r, rank, payload, n, now, error);
+    case HP_UNSTARTED: return unstarted(r, rank, frame, error);
+    case HP_OUT: out(r, rank, hp_get64(frame->payload), 0, now); return 0;
+    case HP_NAME: return hp_name_get(r->name, frame->payload, frame->n) ? 0 : malformed(error);
+    case HP_LEAVE: leave(r, rank, hp_get64(frame->payload), now); return 0;
+    case HP_ABORT: return aborted(r, rank, frame, now, error);
+    case HP_LOST: return lost(r, rank, frame, now, error);
     case HP_FOUND: /* the connection was made again: what this rank has reported is no loss */
-        if (r->losses.loss[rank].peer == (int)hp_get32(payload))
+        if (r->losses.loss[rank].peer == (int)hp_get32(frame->payload))
             hp_link_loss_found(&r->losses, rank);
         return 0;
     default: return malformed(error);
@@ -447,13 +448,13 @@ take(hp_roster *r, int rank, int type, const uint8_t *payload, size_t n, uint64_
 
 /* Before anything that may be taken for the cause, the rank that is gone is named. */
 int
-hp_roster_message(hp_roster *r, int rank, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+hp_roster_message(hp_roster *r, int rank, const hp_control_frame *frame, uint64_t now, hoop_error *error)
 {
     r->witnesses[rank].last_seen = r->witnesses[rank].heard = now;
-    if (type == HP_ABORT || type == HP_LEAVE)
+    if (frame->type == HP_ABORT || frame->type == HP_LEAVE)
         settle(r, now);
-    int result = take(r, rank, type, payload, n, now, error);
-    if (type != HP_OUT)
+    int result = take(r, rank, frame, now, error);
+    if (frame->type != HP_OUT)
         settle(r, now);
     return result;
 }

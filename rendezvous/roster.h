@@ -66,8 +66,7 @@ void hp_roster_free(hp_roster *roster); /* sends nothing; NULL is fine */
 int hp_roster_where(const hp_roster *roster, int rank); /* HP_AT_*, for hp_message_fits */
 
 /* A frame that fits (hp_message_fits). Returns 0, or -1 with the error filled: the rank broke the protocol. */
-int hp_roster_message(hp_roster *roster, int rank, int type, const uint8_t *payload, size_t n, uint64_t now,
-                      hoop_error *error);
+int hp_roster_message(hp_roster *roster, int rank, const hp_control_frame *frame, uint64_t now, hoop_error *error);
 /*
  * The connection is closed. `why`: the end of a sentence, such as "it broke the protocol"; NULL: the rank vanished, in
  * an operation that other ranks may tell within a tenth of a second.

@@ -184,16 +184,16 @@ drop(peer *p, const char *why)
 }
 
 static int
-on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *error)
+on_frame(void *arg, const hp_control_frame *frame, hoop_error *error)
 {
     peer *p = arg;
     arm(p->server);
-    int result = hp_job_message(&p->conn, type, payload, n, hp_loop_now(p->server->loop), error);
-    if (result == 0 && type == HP_CLOCK && n == HP_QUESTION_BYTES &&
+    int result = hp_job_message(&p->conn, frame, hp_loop_now(p->server->loop), error);
+    if (result == 0 && frame->type == HP_CLOCK && frame->n == HP_QUESTION_BYTES &&
         !hp_control_conn_queued(
             p->control)) { /* behind other frames the answer would be late, and a rank may not read */
         uint8_t answer[HP_ANSWER_BYTES];
-        hp_answer_put(answer, payload, hp_now());
+        hp_answer_put(answer, frame->payload, hp_now());
         hp_control_conn_send(p->control, HP_CLOCK, answer, sizeof(answer));
     }
     return result;

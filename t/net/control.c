@@ -40,13 +40,12 @@ static uint64_t
 read_all(hp_frame_reader *reader, uint64_t next)
 {
     uint8_t bytes[4096];
-    const uint8_t *in = bytes, *payload;
-    size_t payload_n;
+    const uint8_t *in = bytes;
     ssize_t got = recv(ends[1], bytes, sizeof(bytes), MSG_DONTWAIT);
     hoop_error error;
-    int type;
-    for (size_t n = got > 0 ? (size_t)got : 0; hp_frame_read(reader, &in, &n, &type, &payload, &payload_n, &error) > 0;)
-        next += type == HP_CREDIT && payload_n == HP_CREDIT_BYTES && hp_get64(payload) == next;
+    hp_control_frame frame;
+    for (size_t n = got > 0 ? (size_t)got : 0; hp_frame_read(reader, &in, &n, &frame, &error) > 0;)
+        next += frame.type == HP_CREDIT && frame.n == HP_CREDIT_BYTES && hp_get64(frame.payload) == next;
     return next;
 }
 

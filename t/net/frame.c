@@ -264,13 +264,11 @@ make_stream(uint8_t *out, const size_t lengths[STREAM])
 static int
 drain(hp_frame_reader *reader, const uint8_t *in, size_t n, int have, const size_t lengths[STREAM])
 {
-    int type;
-    const uint8_t *payload;
-    size_t payload_n;
-    while (hp_frame_read(reader, &in, &n, &type, &payload, &payload_n, NULL) == 1) {
-        int right = have < STREAM && type == (int)stream_types[have] && payload_n == lengths[have];
-        for (size_t k = 0; right && k < payload_n; k++)
-            right = payload[k] == 'a' + have;
+    hp_control_frame frame;
+    while (hp_frame_read(reader, &in, &n, &frame, NULL) == 1) {
+        int right = have < STREAM && frame.type == (int)stream_types[have] && frame.n == lengths[have];
+        for (size_t k = 0; right && k < frame.n; k++)
+            right = frame.payload[k] == 'a' + have;
         if (!right)
             return -1;
         have++;
@@ -343,12 +341,10 @@ static int
 read_once(const uint8_t *in, size_t n, hoop_error *error)
 {
     static hp_frame_reader reader;
-    int type;
-    const uint8_t *payload;
-    size_t payload_n;
+    hp_control_frame frame;
     reader.have = 0;
-    int got = hp_frame_read(&reader, &in, &n, &type, &payload, &payload_n, error);
-    if (got == -1 && hp_frame_read(&reader, &in, &n, &type, &payload, &payload_n, NULL) != -1)
+    int got = hp_frame_read(&reader, &in, &n, &frame, error);
+    if (got == -1 && hp_frame_read(&reader, &in, &n, &frame, NULL) != -1)
         bail("a spent reader read on");
     return got;
 }

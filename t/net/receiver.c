@@ -147,8 +147,8 @@ note(outcome *o, const hp_received *received)
     o->failed = received->event == HP_EVENT_FAULT;
     if (received->event == HP_EVENT_CONTROL) {
         o->controls++;
-        o->type = received->type;
-        o->payload_n = received->payload_n;
+        o->type = received->control.type;
+        o->payload_n = received->control.n;
     }
 }
 

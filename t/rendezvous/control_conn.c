@@ -28,14 +28,14 @@ typedef struct side {
 } side;
 
 static int
-on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *error)
+on_frame(void *arg, const hp_control_frame *frame, hoop_error *error)
 {
     side *s = arg;
     s->frames++;
-    s->type = type;
-    s->n = n;
-    if (n)
-        memcpy(s->payload, payload, n);
+    s->type = frame->type;
+    s->n = frame->n;
+    if (frame->n)
+        memcpy(s->payload, frame->payload, frame->n);
     if (s->frames != s->refuse_at)
         return 0;
     hp_err_set(error, HOOP_ERR_PROTOCOL, "no more");
@@ -167,12 +167,13 @@ static int
 take_frames(side *s, hp_frame_reader *reader, int *next)
 {
     uint8_t bytes[2048];
-    int wrong = 0, type;
+    hp_control_frame frame;
+    int wrong = 0;
     for (ssize_t n; (n = recv(s->fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0;) {
-        const uint8_t *at = bytes, *payload;
-        size_t left = (size_t)n, payload_n;
-        while (hp_frame_read(reader, &at, &left, &type, &payload, &payload_n, NULL) == 1)
-            wrong += payload_n != 100 || payload[0] != (uint8_t)(*next)++;
+        const uint8_t *at = bytes;
+        size_t left = (size_t)n;
+        while (hp_frame_read(reader, &at, &left, &frame, NULL) == 1)
+            wrong += frame.n != 100 || frame.payload[0] != (uint8_t)(*next)++;
     }
     return wrong;
 }

@@ -33,7 +33,7 @@ put(control_sim *s, way *w, int type, const void *bytes, size_t n)
     uint64_t at = s->time + control_random(s, (uint64_t)s->slow + 1) * HP_MS;
     if (!f)
         bail("no memory");
-    *f = (frame){.at = w->last && w->last->at > at ? w->last->at : at, .type = type, .n = n};
+    *f = (frame){.at = w->last && w->last->at > at ? w->last->at : at, .frame = {type, f->bytes, n}};
     if (n)
         memcpy(f->bytes, bytes, n);
     if (w->last)
@@ -169,10 +169,10 @@ serve_wire(control_sim *s, wire *w)
     }
     for (frame *f; w->server_up && (f = take(s, &w->up)); free(f)) {
         s->steps++;
-        if (f->type < 0) {
+        if (f->frame.type < 0) {
             hp_job_lost(&w->conn, NULL, s->server_clock);
             shut(s, w);
-        } else if (hp_job_message(&w->conn, f->type, f->bytes, f->n, s->server_clock, &error)) {
+        } else if (hp_job_message(&w->conn, &f->frame, s->server_clock, &error)) {
             diag("the server: %s", error.text);
             s->broken = 1;
             hp_job_lost(&w->conn, "it violated the protocol", s->server_clock);
@@ -254,7 +254,7 @@ on_queued(void *arg)
     const seat *e = arg;
     size_t n = 0;
     for (const frame *f = e->wire ? e->wire->up.first : NULL; f && e->sim->time < e->sim->server_frozen; f = f->next)
-        n += f->n + 20;
+        n += f->frame.n + 20;
     return n;
 }
 
@@ -413,7 +413,7 @@ receive(seat *e, uint64_t clock)
         hp_err_sys(&error, HOOP_ERR_SYSTEM, ECONNRESET, "the control connection broke");
     for (frame *f; !over && (f = take(s, &w->down)); free(f)) {
         s->steps++;
-        over = f->type < 0 || hp_membership_frame(&e->m, f->type, f->bytes, f->n, clock, &error);
+        over = f->frame.type < 0 || hp_membership_frame(&e->m, &f->frame, clock, &error);
     }
     if (!over)
         return;

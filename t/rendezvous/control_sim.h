@@ -14,9 +14,8 @@ enum { CONTROL_LINES = 64 };
 
 typedef struct frame {
     struct frame *next;
-    uint64_t at; /* when it arrives */
-    int type;    /* -1: the end of file */
-    size_t n;
+    uint64_t at;            /* when it arrives */
+    hp_control_frame frame; /* of type -1: the end of file */
     uint8_t bytes[];
 } frame;
 

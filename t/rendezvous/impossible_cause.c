@@ -43,7 +43,7 @@ on_judge(void *arg, const hp_hello *hello, const hp_addr *from, uint32_t *assign
 
 /* Whatever it says: an error of ours. */
 static int
-on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *error)
+on_frame(void *arg, const hp_control_frame *frame, hoop_error *error)
 {
     liar *l = arg;
     uint8_t bytes[HP_ABORT_BYTES];

@@ -222,7 +222,8 @@ sim_say(sim *s, int g, int type, const void *payload, size_t n)
     uint8_t *exact = malloc(n ? n : 1);
     if (n)
         memcpy(exact, payload, n);
-    int result = hp_job_message(&s->conns[g].conn, type, exact, n, s->now, &error);
+    const hp_control_frame frame = {type, exact, n};
+    int result = hp_job_message(&s->conns[g].conn, &frame, s->now, &error);
     free(exact);
     return result;
 }

@@ -143,6 +143,14 @@ count_objects(struct dl_phdr_info *info, size_t size, void *seen)
     return 1; /* every row has the same counter */
 }
 
+static int
+is_driver(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    (void)size;
+    (void)arg;
+    return strstr(info->dlpi_name, "libcuda.so") != NULL;
+}
+
 hp_cu_ask_fn *
 hp_cuda_present(void)
 {
@@ -153,7 +161,8 @@ hp_cuda_present(void)
     dl_iterate_phdr(count_objects, &seen);
     if (seen == atomic_load_explicit(&objects_seen, memory_order_relaxed))
         return NULL;
-    find(RTLD_NOLOAD, NULL);
+    if (dl_iterate_phdr(is_driver, NULL)) /* the loader looks in every folder for a library that is not loaded */
+        find(RTLD_NOLOAD, NULL);
     atomic_store_explicit(&objects_seen, seen, memory_order_relaxed);
     return atomic_load_explicit(&asker, memory_order_acquire);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_bounce: an operand in pageable host memory, or in another GPU's memory, is copied piece by piece through pinned
- * pages of the queue's own: into them before the kernel, out of them after it. The CPU copies in a host function on the
+ * cuda_bounce: an operand in pageable host memory is copied piece by piece through pinned pages of the queue's own: into
+ * them before the kernel, out of them after it. The CPU copies in a host function on the
  * stream. hoop never asks the driver to copy pageable memory: such a call may wait for the stream, and the stream may
  * be waiting for hoop. Correct rather than fast: commands on mixed memory are rare.
  */
@@ -136,18 +136,10 @@ copy_by_host(hp_cuda_queue *queue, void *to, const void *from, size_t bytes)
 static hoop_result
 copy_operand(hp_cuda_queue *queue, int number, const hp_cuda_bounce_operand *operand, size_t first, size_t count)
 {
-    hp_cuda_bounce *bounce = queue->bounce;
     char *memory = operand->memory + hp_dtype_bytes(operand->type, first);
-    char *page = bounce->pages + (size_t)number * PIECE;
+    char *page = queue->bounce->pages + (size_t)number * PIECE;
     size_t bytes = hp_dtype_bytes(operand->type, count);
-    if (operand->memtype == HP_CUDA_MEM_PAGEABLE)
-        return operand->output ? copy_by_host(queue, memory, page, bytes) : copy_by_host(queue, page, memory, bytes);
-    hp_cu_pointer peer = (hp_cu_pointer)(uintptr_t)memory;
-    hp_cu_pointer ours = bounce->device + (hp_cu_pointer)number * PIECE;
-    return keep_error(queue,
-                      queue->device->driver->copy_async(operand->output ? peer : ours, operand->output ? ours : peer,
-                                                        bytes, queue->stream),
-                      "cuMemcpyAsync");
+    return operand->output ? copy_by_host(queue, memory, page, bytes) : copy_by_host(queue, page, memory, bytes);
 }
 
 /* The inputs, or the outputs, that need the bounce buffer. */

@@ -137,9 +137,19 @@ hp_cuda_page(hp_cuda_device *device, const void *memory)
 /* --- callers' arrays --- */
 
 /* Memory of a context other than the primary one lies in an address space that hoop's kernels cannot access. */
+/*
+ * An array of another GPU could be copied, but not in order: only the streams of this one's context are marked. ordinal: of the
+ * GPU that owns the array.
+ */
 static hoop_result
-refuse_context(hp_cuda_device *device, hp_cu_context context, const void *ptr, hoop_error *error)
+refuse_context(hp_cuda_device *device, int ordinal, hp_cu_context context, const void *ptr, hoop_error *error)
 {
+    if (ordinal != device->ordinal)
+        return hp_err_set(
+            error, HOOP_ERR_UNSUPPORTED,
+            "the array %p is in the memory of GPU %d, and this communicator uses GPU %d, that of its first "
+            "call; arrays of another GPU need a communicator of their own",
+            ptr, ordinal, device->ordinal);
     if (!context || context == device->context) /* NULL: memory that belongs to no context */
         return HOOP_SUCCESS;
     return hp_err_set(
@@ -155,12 +165,15 @@ hp_cuda_admit(hp_device *base, const void *ptr, hoop_error *error)
 {
     hp_cuda_device *device = hp_cuda_device_of(base);
     hp_cu_context context = NULL;
-    int ordinal = -1, attributes[] = {HP_CU_POINTER_CONTEXT, HP_CU_POINTER_DEVICE_ORDINAL};
-    void *values[] = {&context, &ordinal};
+    unsigned type = 0;
+    int ordinal = -1;
+    int attributes[] = {HP_CU_POINTER_MEMORY_TYPE, HP_CU_POINTER_CONTEXT, HP_CU_POINTER_DEVICE_ORDINAL};
+    void *values[] = {&type, &context, &ordinal};
     if (!ptr ||
-        device->driver->pointer_attributes(2, attributes, values, (hp_cu_pointer)(uintptr_t)ptr) != HP_CU_SUCCESS)
+        device->driver->pointer_attributes(3, attributes, values, (hp_cu_pointer)(uintptr_t)ptr) != HP_CU_SUCCESS)
         return HOOP_SUCCESS;
-    return ordinal == device->ordinal ? refuse_context(device, context, ptr, error) : HOOP_SUCCESS;
+    int its = type == HP_CU_MEMORY_DEVICE || ordinal == device->ordinal; /* else pinned host memory of another GPU */
+    return its ? refuse_context(device, ordinal, context, ptr, error) : HOOP_SUCCESS;
 }
 
 hp_cuda_memtype
@@ -179,11 +192,9 @@ hp_cuda_memtype_of(hp_cuda_device *device, const void *memory, hp_cu_pointer *ad
     if (hp_cuda_check(error, device->driver->pointer_attributes(4, attributes, values, *address),
                       "cuPointerGetAttributes", "looking for the owner of an array") != HOOP_SUCCESS)
         return HP_CUDA_MEM_REFUSED;
-    if (type == HP_CU_MEMORY_DEVICE && ordinal != device->ordinal)
-        return HP_CUDA_MEM_PEER;
     if (type == HP_CU_MEMORY_DEVICE)
-        return refuse_context(device, context, memory, error) == HOOP_SUCCESS ? HP_CUDA_MEM_DIRECT
-                                                                              : HP_CUDA_MEM_REFUSED;
+        return refuse_context(device, ordinal, context, memory, error) == HOOP_SUCCESS ? HP_CUDA_MEM_DIRECT
+                                                                                       : HP_CUDA_MEM_REFUSED;
     if (type == 0 || mapped == 0)
         return HP_CUDA_MEM_PAGEABLE;
     *address = mapped; /* the caller's own pinned memory */

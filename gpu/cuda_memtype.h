@@ -7,7 +7,6 @@
 
 typedef enum hp_cuda_memtype {
     HP_CUDA_MEM_DIRECT,   /* the GPU's own memory, or pinned host memory: kernels use it */
-    HP_CUDA_MEM_PEER,     /* another GPU's: the driver can copy it */
     HP_CUDA_MEM_PAGEABLE, /* host memory that is not pinned: the CPU can copy it */
     HP_CUDA_MEM_REFUSED   /* not usable, or the driver failed to answer: see *error */
 } hp_cuda_memtype;
@@ -16,7 +15,7 @@ typedef enum hp_cuda_memtype {
 hp_cuda_memtype hp_cuda_memtype_of(hp_cuda_device *device, const void *memory, hp_cu_pointer *address,
                                    hoop_error *error);
 
-/* hp_device_ops.admit: refuses an array of this GPU that lies in the address space of another context. */
+/* hp_device_ops.admit: refuses an array of another GPU, and one that lies in the address space of another context. */
 hoop_result hp_cuda_admit(hp_device *device, const void *ptr, hoop_error *error);
 
 /* hp_device_ops.pin and unpin: pins pages of hoop's own and maps them for the GPU; the opposite. */

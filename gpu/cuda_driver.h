@@ -25,7 +25,12 @@ enum { /* hp_cu_result; the driver names the others */
        HP_CU_NOT_INITIALIZED = 3,
        HP_CU_DEINITIALIZED = 4,
        HP_CU_NO_DEVICE = 100,
+       HP_CU_INVALID_IMAGE = 200,
        HP_CU_INVALID_CONTEXT = 201,
+       HP_CU_NO_BINARY = 209,
+       HP_CU_INVALID_PTX = 218,
+       HP_CU_NO_JIT = 221,
+       HP_CU_UNSUPPORTED_PTX = 222,
        HP_CU_NOT_READY = 600,
        HP_CU_ALREADY_REGISTERED = 712,
        HP_CU_CAPTURE_IMPLICIT = 906

@@ -51,17 +51,25 @@ find_kernels(hp_cuda_device *device, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
+/* The image has no kernels for this GPU that this driver can read. */
+static const hp_cu_result unfit[] = {HP_CU_INVALID_IMAGE, HP_CU_NO_BINARY, HP_CU_INVALID_PTX, HP_CU_NO_JIT,
+                                     HP_CU_UNSUPPORTED_PTX};
+
 hoop_result
 hp_cuda_kernels_load(hp_cuda_device *device, hoop_error *error)
 {
-    hoop_result result =
-        hp_cuda_check(error, device->driver->module_load(&device->module, hp_fatbin), "cuModuleLoadData",
-                      "loading hoop's kernels (a driver older than the nvcc that built them?)");
-    if (result != HOOP_SUCCESS) {
-        device->module = NULL;
-        return result;
-    }
-    return find_kernels(device, error);
+    hp_cu_result loaded = device->driver->module_load(&device->module, hp_fatbin);
+    if (loaded == HP_CU_SUCCESS)
+        return find_kernels(device, error);
+    device->module = NULL;
+    hoop_result result = hp_cuda_check(error, loaded, "cuModuleLoadData",
+                                       "loading hoop's kernels (a driver older than the nvcc that built them?)");
+    for (size_t i = 0; i < sizeof(unfit) / sizeof(*unfit); i++)
+        if (loaded == unfit[i]) /* nothing has failed on the GPU */
+            result = HOOP_ERR_UNSUPPORTED;
+    if (error)
+        error->code = result;
+    return result;
 }
 
 void

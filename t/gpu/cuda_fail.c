@@ -305,6 +305,24 @@ test_old_driver(const char *self)
     }
 }
 
+/* Without kernels for this GPU that the driver can read, it does not serve, but nothing on it has failed. */
+static void
+test_unfit_driver(const char *self)
+{
+    static const char *const codes[] = {"200", "209", "218", "221", "222", "2"};
+    char out[2048], wanted[64];
+    const char *library = strdup(path_of("libcuda.so.1"));
+    for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++) {
+        setenv("HOOP_FAKE_CUDA_UNFIT", codes[i], 1);
+        is_int(0, with_driver(self, "describe", library, out, sizeof(out)), "modules are refused with %s", codes[i]);
+        snprintf(wanted, sizeof(wanted), "open %d: cuModuleLoadData failed",
+                 strlen(codes[i]) > 1 ? HOOP_ERR_UNSUPPORTED : HOOP_ERR_CUDA);
+        ok(strstr(out, wanted), "%s", out);
+    }
+    unsetenv("HOOP_FAKE_CUDA_UNFIT");
+    free((void *)library);
+}
+
 static void
 test_symbols(void)
 {
@@ -335,5 +353,6 @@ main(int argc, char **argv)
     test_dead_kernel();
     test_other_drivers(argv[0]);
     test_old_driver(argv[0]);
+    test_unfit_driver(argv[0]);
     return 0;
 }

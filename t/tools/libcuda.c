@@ -52,6 +52,7 @@ read_environment(void)
     fake.devices = visible && *visible == '\0' ? 0 : (int)number_from("HOOP_FAKE_CUDA_DEVICES", 1);
     fake.memory_ops = (int)number_from("HOOP_FAKE_CUDA_MEMOPS", 1);
     fake.jealous = (int)number_from("HOOP_FAKE_CUDA_JEALOUS", 0);
+    fake.unfit = (int)number_from("HOOP_FAKE_CUDA_UNFIT", 0);
     fake.depth = (int)number_from("HOOP_FAKE_CUDA_DEPTH", 0);
     steer_connections((int)number_from("HOOP_FAKE_CUDA_CONNECTIONS", 0));
     const char *path = getenv("HOOP_FAKE_CUDA_KERNELS");
@@ -158,6 +159,8 @@ EXPORT int
 cuModuleLoadData(module **out, const void *image)
 {
     int error = fake_unsafe(fake_begin_current("cuModuleLoadData"));
+    if (error == OK && fake.unfit)
+        error = fake.unfit;
     if (error != OK || !image)
         return fake_end(error != OK ? error : INVALID_VALUE);
     fake_drain();

@@ -12,6 +12,7 @@
  *   HOOP_FAKE_CUDA_JEALOUS=1    calls that may wait for all of the GPU's work do so, and all other calls wait for them:
  *                               calls that allocate, free, pin or unpin memory, that make or destroy streams or
  *                               modules, and a kernel's first launch
+ *   HOOP_FAKE_CUDA_UNFIT=n      modules are refused with this code
  *   HOOP_FAKE_CUDA_DEPTH=n      a hardware queue holds n operations; a call that appends one more waits for room (0: no
  *                               call waits). On a jealous driver, all other calls wait for that call
  *   HOOP_FAKE_CUDA_CONNECTIONS=n a context has n hardware queues, which its streams share in turn; a stream waits for

@@ -122,7 +122,7 @@ typedef struct fake_state {
     const char *failed_name;
     double failed_at;
     int initialized, sticky, dead, break_next, capturing, spoiled;
-    int devices, memory_ops, jealous, apart, depth, connections;
+    int devices, memory_ops, jealous, apart, depth, connections, unfit;
     stream *streams;
     unsigned long serial; /* of the last operation */
     unsigned delay_us;

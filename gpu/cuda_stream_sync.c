@@ -341,7 +341,7 @@ is_in_use(const hp_cuda_device *device, const hp_cuda_sync_block *block)
     if (!has_unwritten_marks(block))
         return 0;
     hp_cu_result state = device->driver->stream_query(NULL);
-    return state == HP_CU_SUCCESS || state == HP_CU_NOT_READY;
+    return state == HP_CU_SUCCESS || state == HP_CU_NOT_READY || state == HP_CU_CAPTURE_IMPLICIT;
 }
 
 /*
@@ -365,10 +365,13 @@ keep_block(hp_cuda_device *device, hp_cuda_sync_block *block)
 void
 hp_cuda_sync_blocks_free(hp_cuda_device *device)
 {
+    int in_use = 0; /* one is, so all may be: a gate and the mark behind it can be in two blocks */
+    for (const hp_cuda_sync_block *block = device->sync_blocks; block && !in_use; block = block->next)
+        in_use = is_in_use(device, block);
     while (device->sync_blocks) {
         hp_cuda_sync_block *block = device->sync_blocks;
         device->sync_blocks = block->next;
-        if (is_in_use(device, block)) {
+        if (in_use) {
             keep_block(device, block);
             continue;
         }

@@ -13,7 +13,12 @@ Pending = tuple[str, str]  # an operation in progress: "send", "recv" or another
 
 
 def told(rank: int, error: Optional[BaseException]) -> str:
-    """What the others are told if this rank ends by `error`; "": it only leaves. sys.exit and a loop's end are none."""
+    """What the others are told if this rank ends by `error`; "": it only leaves. sys.exit and a loop's end are none.
+
+    But sys.exit with another status than 0, while an exception is handled, is that one: torch.multiprocessing ends so.
+    """
+    if isinstance(error, SystemExit) and error.code and isinstance(error.__context__, Exception):
+        error = error.__context__
     if error is None or isinstance(error, (SystemExit, GeneratorExit, StopIteration, StopAsyncIteration)):
         return ""
     if isinstance(error, KeyboardInterrupt):

@@ -2,12 +2,14 @@
 """Programs of others' making, on hoop: each names gloo or hoop as its users do.
 
     torchrun ... torch_guests.py accelerate | told | unused | zero | pipeline | restart | killed | mixed | unmixed | store | secret | own_secret | fewer
+        | spawned
 """
 
 import datetime
 import logging
 import os
 import sys
+import tempfile
 import time
 
 import torch
@@ -253,6 +255,25 @@ def fewer():
             dist.all_reduce(x)
             assert x.item() == count
             dist.destroy_process_group()
+
+
+def one_spawned(rank, folder):
+    dist.init_process_group("hoop", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+    if rank == 0:
+        raise ValueError("the user's mistake")
+    words = "rank 0 ended with ValueError: the user's mistake"
+    raises(dist.DistBackendError, words, lambda: dist.recv(torch.zeros(1), 0))
+    open(os.path.join(folder, "heard"), "w").close()
+
+
+def spawned():
+    """A function that torch.multiprocessing has spawned fails: the others hear why."""
+    with tempfile.TemporaryDirectory() as folder:
+        context = torch.multiprocessing.spawn(one_spawned, [folder], 2, join=False)
+        for process in context.processes:
+            process.join(60)
+        assert os.path.exists(os.path.join(folder, "heard"))
+        assert [process.exitcode for process in context.processes] == [1, 0]
 
 
 def main():

@@ -54,6 +54,8 @@ else
 fi
 name=store
 ok 'a store that dies' passed 2 "$files/torch_guests.py" store
+name=spawned
+ok 'a spawned function that fails' passed 1 "$files/torch_guests.py" spawned
 name=fewer
 ok 'a smaller group over the same store' passed 3 "$files/torch_guests.py" fewer
 if since 2 14; then

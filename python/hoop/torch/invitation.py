@@ -98,12 +98,12 @@ class Host:
                 self.look()
 
 
-def ask(store: Any, rank: int, size: int, proof: Callable[[str], str]) -> tuple[str, str]:
-    """The job and the text of rank 0's invitation. TimeoutError if none comes within the store's time limit."""
+def ask(store: Any, rank: int, size: int, proof: Callable[[str], str], limit: float) -> tuple[str, str]:
+    """The job and the text of rank 0's invitation. TimeoutError if none comes within `limit` seconds."""
     number = secrets.token_hex(8)
     taken = _value(store, f"asks/{rank}").split(" ")[-1]
     store.set(f"asks/{rank}", f"{number} {proof(number)} {taken}")
-    for _ in _looks(store.timeout.total_seconds(), rank, size):
+    for _ in _looks(limit, rank, size):
         to, _, invitation = _value(store, f"answers/{rank}").partition(" ")
         if to == number:
             break

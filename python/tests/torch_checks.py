@@ -9,8 +9,10 @@ same bits. BACKEND names the backend (default hoop); with HOOP_TORCH_REPLACE=glo
 
 import os
 import sys
+import threading
 import time
 import warnings
+import weakref
 from datetime import timedelta
 
 import torch
@@ -132,6 +134,8 @@ def check_factor():
     total = reduced(ReduceOp.SUM, [numbers(r, 10 * ranks(), torch.float32) for r in range(ranks())]) / 2
     same(part, total.chunk(ranks())[me()], "reduce_scatter PREMUL_SUM")
     same(source, before, "the input of reduce_scatter")
+    whole = torch.zeros(10 * ranks(), dtype=torch.int64)
+    raises(TypeError, "PREMUL_SUM", lambda: dist.reduce_scatter_tensor(whole[:10].clone(), whole, half))
 
 
 def check_moves():
@@ -420,6 +424,76 @@ def check_polled():
     for work in works:
         work.wait()
         assert work.is_completed()
+
+
+def check_future_before_wait():
+    """wait() returns when the future is completed, and what follows that has run."""
+
+    def doubled(future):
+        time.sleep(0.02)
+        return future.value()[0] * 2
+
+    for k in range(10):
+        work = dist.all_reduce(torch.full((3,), float(k)), async_op=True)
+        follows = work.get_future().then(doubled)
+        work.wait()
+        assert follows.done(), k
+        same(follows.value(), torch.full((3,), 2.0 * k * ranks()), "what follows a future")
+
+
+def check_let_go():
+    """What has ended keeps no tensor, waited for or not, also behind a receive that is in progress."""
+    if VERSION < (2, 7):  # torch keeps the C++ half of a work, and hoop the other one
+        return
+    late = dist.irecv(torch.zeros(1), (me() - 1) % ranks(), tag=99)
+    for waits in (True, False):
+        alive = []
+        for _ in range(20):
+            x = torch.ones(5)
+            alive.append(weakref.ref(x))
+            work = dist.all_reduce(x, async_op=True)
+            if waits:
+                work.wait()
+            del x, work
+            assert not waits or alive[-1]() is None
+        for _ in range(20):
+            dist.all_reduce(torch.ones(5), async_op=True).wait()
+        assert not any(one() is not None for one in alive), [one() for one in alive]
+    dist.send(torch.ones(1), (me() + 1) % ranks(), tag=99)
+    late.wait()
+
+
+def check_interrupted_group():
+    """A Ctrl-C in the middle of one call's operations leaves nothing open."""
+    from hoop.torch import operations
+
+    plain, calls = operations._BLOCKING["allreduce"], []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return plain(*args)
+
+    operations._BLOCKING["allreduce"] = interrupted
+    try:
+        raises(KeyboardInterrupt, "", lambda: dist.all_reduce_coalesced([torch.ones(3), torch.ones(5)]))
+    finally:
+        operations._BLOCKING["allreduce"] = plain
+    x = torch.ones(4)
+    dist.all_reduce(x)
+    same(x, torch.full((4,), float(ranks())), "the next call")
+
+
+def check_one_tensor():
+    """torch's own calls of a group take one tensor, too."""
+    group, x = dist.group.WORLD, torch.full((3,), float(me()))
+    group.allreduce(x).wait()
+    same(x, torch.full((3,), float(sum(range(ranks())))), "allreduce of one tensor")
+    group.allreduce(x, ReduceOp.MAX).wait()
+    x = torch.full((3,), float(me()))
+    group.broadcast(x, 1).wait()
+    same(x, torch.ones(3), "broadcast of one tensor")
 
 
 def check_many_futures():
@@ -733,6 +807,18 @@ def check_names():
             assert f'"{wanted}": rank 0 (' in str(error), error
 
 
+def ended_within(seconds, child):
+    """The exit status of a child; one that still runs then is killed, and -9."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        time.sleep(0.05)
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+    os.kill(child, 9)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 def check_forked_child():
     """A child of a process whose futures were completed by a thread completes its own."""
     dist.all_reduce(torch.ones(1), async_op=True).get_future().wait()
@@ -743,14 +829,8 @@ def check_forked_child():
         x = torch.ones(1)
         dist.all_reduce(x, async_op=True).get_future().wait()
         os._exit(0 if x.item() == 1 else 1)
-    ended, deadline = (0, 0), time.monotonic() + 30
-    while ended[0] == 0 and time.monotonic() < deadline:
-        time.sleep(0.05)
-        ended = os.waitpid(child, os.WNOHANG)
-    if ended[0] == 0:
-        os.kill(child, 9)
-        os.waitpid(child, 0)
-    assert ended == (child, 0), f"the forked child of rank {os.environ['RANK']} did not end well: {ended}"
+    status = ended_within(30, child)
+    assert status == 0, f"the forked child of rank {os.environ['RANK']} did not end well: {status}"
     join()
 
 
@@ -868,6 +948,69 @@ def fault_unmatched_in_finally():
         assert time.time() - start < 20
         print("passed fault_unmatched_in_finally", flush=True)
         sys.exit(0)
+
+
+def fault_thread_in_operation():
+    """A thread is in an operation that rank 1 never starts, and the main one destroys the group."""
+    start, why = time.time(), "rank 0 leaves while another of its threads is in an operation"
+    if VERSION < (2, 14):  # every operation is one that starts and is waited for
+        print("passed fault_thread_in_operation", flush=True)
+    elif me() == 0:
+        call = lambda: raises(dist.DistBackendError, why, lambda: dist.all_reduce(torch.ones(5)))
+        thread = threading.Thread(target=call)
+        thread.start()
+        time.sleep(1)
+        dist.destroy_process_group()
+        thread.join(20)
+        assert not thread.is_alive() and time.time() - start < 25
+        print("passed fault_thread_in_operation", flush=True)
+    else:
+        raises(dist.DistBackendError, why, lambda: dist.recv(torch.zeros(1), 0))
+    sys.exit(0)
+
+
+def fault_futures_at_exit():
+    """Rank 0 ends with two operations in progress, whose futures nobody has waited for; rank 1 comes later."""
+    if me() == 0:
+        for _ in range(2):
+            dist.all_reduce(torch.ones(5), async_op=True).get_future()
+        print("passed fault_futures_at_exit", flush=True)
+        sys.exit(0)
+    time.sleep(3)
+    for _ in range(2):
+        x = torch.ones(5)
+        dist.all_reduce(x)
+        same(x, torch.full((5,), 2.0), "with a rank that has ended")
+    sys.exit(0)
+
+
+def fault_fork_in_flight():
+    """A child that was forked while an operation with a future was in progress ends by itself."""
+    if me() == 1:
+        time.sleep(3)
+        dist.all_reduce(torch.ones(5))
+        sys.exit(0)
+    future = dist.all_reduce(torch.ones(5), async_op=True).get_future()
+    child = os.fork()
+    if child == 0:
+        sys.exit(7)
+    assert ended_within(30, child) == 7
+    same(future.wait()[0], torch.full((5,), 2.0), "the parent's")
+    print("passed fault_fork_in_flight", flush=True)
+    sys.exit(0)
+
+
+def fault_start_limit():
+    """The limit of a new group is that of its start, too."""
+    if me() == 1:
+        start, limit = time.time(), timedelta(seconds=6)
+        raises(dist.DistStoreError, "rank 1 has waited 6 s for rank 0", lambda: dist.new_group([0, 1], timeout=limit))
+        assert 5 < time.time() - start < 30
+        dist.send(torch.ones(1), 0)
+    else:
+        dist.recv(torch.zeros(1), 1)
+        print("passed fault_start_limit", flush=True)
+    sys.exit(0)
 
 
 def fault_unmatched_in_groups():

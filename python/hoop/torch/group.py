@@ -198,7 +198,7 @@ class ReconfigurableBackend(HoopBackend):
         """
         if self._comm is None:
             return
-        if not all(work.is_completed() for work in list(self._pending)):
+        if not all(work.is_completed() for work in list(self._pending.values())):
             self._abort(why)
         self.waitForPendingWorks()
         comm, deadline = self._forget_ring(), time.monotonic() + limit.total_seconds()

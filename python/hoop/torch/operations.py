@@ -8,8 +8,9 @@ the current stream.
 
 from __future__ import annotations
 
-import collections
 import ctypes
+import itertools
+import os
 import sys
 import threading
 import time
@@ -22,7 +23,7 @@ from torch import Tensor
 from torch.distributed import DistBackendError
 
 from .. import ending
-from .._library import ANY_RANK, DTYPES, OPS, WIRES, CallOptions, Stats, lib
+from .._library import ANY_RANK, BUSY, DTYPES, OPS, WIRES, CallOptions, Stats, lib
 from . import backward, hooks, watcher
 from ..work import block, kept
 from .barrier import monitored_barrier
@@ -34,6 +35,7 @@ from .tensors import writing
 from .work import Done, HoopWork, milliseconds
 
 _UNSET = timedelta(0)
+_LOOKS = 2  # at works in progress, when another one starts
 _LOOK_MS = 50  # between two looks at what a group that leaves still waits for
 _MOST_DIMENSIONS = 65  # of a sparse tensor that is compared between ranks, and their number
 _FORMS = "allreduce reduce reduce_scatter reduce_scatterv allgather allgatherv broadcast gather scatter".split()
@@ -84,7 +86,15 @@ def _check_device(tensor: Tensor) -> None:
 
 
 def _scaled(tensor: Tensor, factor: Any) -> Tensor:
-    return tensor if factor is None else tensor * factor
+    if factor is None:
+        return tensor
+    scaled = tensor * factor
+    if scaled.dtype != tensor.dtype or scaled.shape != tensor.shape:
+        raise TypeError(
+            f"PREMUL_SUM: a tensor of {tensor.dtype} and shape {tuple(tensor.shape)} times its factor has {scaled.dtype} and "
+            f"shape {tuple(scaled.shape)}; the factor must leave both as they are"
+        )
+    return scaled
 
 
 def _scale(tensor: Tensor, factor: Any) -> None:
@@ -103,8 +113,9 @@ class Operations:
         self._rank, self._size, self._limit = rank, size, limit
         self._comm: Optional[int] = None
         self._store: Any = None
-        self._pending: collections.deque[Any] = collections.deque()
-        self._lock, self._naming = threading.Lock(), threading.Lock()  # _naming: held while an error of _comm is read
+        self._pending: dict[int, Any] = {}  # by id: works in progress, and ended ones at which nobody has looked yet
+        self._naming = threading.Lock()  # held while an error of _comm is read
+        self._process = os.getpid()
         self._done = Done()
         self._sequence = self._barriers = 0
         self._hooks: dict[int, Callable[[], None]] = {}
@@ -143,7 +154,7 @@ class Operations:
         It may run on any thread, and more than once. It must not wait for operations.
         """
         self._hooks[hook_id] = hook
-        for work in list(self._pending):
+        for work in list(self._pending.values()):
             work.attend()
 
     def unregisterAbortHook(self, hook_id: int) -> None:
@@ -191,8 +202,13 @@ class Operations:
         code = lib.hoop_group_start(comm)
         if code:
             raise self._failure(code, comm)
-        for form, args in calls:
-            _BLOCKING[form](*args, comm)  # an error is kept, and the end of the group returns it
+        try:
+            for form, args in calls:
+                _BLOCKING[form](*args, comm)  # an error is kept, and the end of the group returns it
+        except BaseException:  # of a signal: a wrong call makes libhoop drop all of the group
+            lib.hoop_allreduce(None, None, 1, -1, -1, comm)
+            lib.hoop_group_end(comm)
+            raise
         handle = ctypes.c_void_p()
         code = lib.hoop_igroup_end(comm, ctypes.byref(handle))
         return self._started(code, handle, opts, keep, result, finish)
@@ -220,18 +236,26 @@ class Operations:
             raise self._failure(code, comm, result)
         assert handle.value
         limit = milliseconds(getattr(opts, "timeout", None))
-        work = HoopWork(handle.value, comm, self._rank, keep, result, finish, limit, self._failure)
+        work = HoopWork(handle.value, comm, self._rank, keep, result, finish, limit, self._failure, self._drop)
+        self._look_round()
+        self._hold(work)
         if self._hooks:
             work.attend()
-        with self._lock:  # another thread may start one, too
-            self._drop_ended()
-            self._pending.append(work)  # the tensors live until the operation has ended, also if nobody waits for it
         return work
 
-    def _drop_ended(self) -> None:
-        """From the oldest to the first that is in progress."""
-        while self._pending and self._pending[0].is_completed():
-            self._pending.popleft()
+    def _hold(self, work: Any) -> None:
+        """Its tensors live until the operation has ended, also if nobody waits for it."""
+        self._pending[id(work)] = work
+
+    def _drop(self, work: Any) -> None:
+        self._pending.pop(id(work), None)
+
+    def _look_round(self) -> None:
+        """Works that nobody waits for leave when they are seen to have ended: a look at some, in turns."""
+        for work in list(itertools.islice(self._pending.values(), _LOOKS)):
+            self._drop(work)
+            if not work.is_completed():
+                self._hold(work)
 
     # --- reductions --------------------------------------------------------------------------------------------------
 
@@ -285,7 +309,7 @@ class Operations:
         total = torch.sparse_coo_tensor(all_indices, all_values, tensor.shape, check_invariants=False).coalesce()
         fill(tensor, _scaled(total, factor))
         done = Done([tensor])
-        self._pending.append(done)
+        self._hold(done)  # torch before 2.7 keeps the C++ half only
         return done
 
     def _gather_lengths(self, mine: Tensor) -> list[int]:
@@ -604,7 +628,9 @@ class Operations:
 
     def waitForPendingWorks(self) -> None:
         while self._pending:
-            self._pending.popleft().settle(-1)
+            for work in list(self._pending.values()):
+                work.settle(-1)
+                self._drop(work)
 
     _wait_for_pending_works = waitForPendingWorks
 
@@ -625,7 +651,7 @@ class Operations:
 
     def _leave(self, error: Optional[BaseException]) -> None:
         """Waits for the operations in progress, as long as ending.verdict() says."""
-        if self._comm is None:
+        if self._comm is None or self._process != os.getpid():  # the child of a fork is no rank of it
             return
         hooks.refuse("the end of a process group")
         try:
@@ -641,7 +667,19 @@ class Operations:
             raise
         finally:
             self.waitForPendingWorks()
-            block(lib.hoop_comm_destroy, self._forget_ring())
+            self._destroy()
+
+    def _destroy(self) -> None:
+        """An operation that another thread is still in has some seconds to end, and is ended then."""
+        comm, deadline = self._forget_ring(), time.monotonic() + ending.PATIENCE["recv"]
+        why = f"rank {self._rank} leaves while another of its threads is in an operation".encode()
+        while block(lib.hoop_comm_destroy, comm) == BUSY:
+            late = time.monotonic() - deadline
+            if late > ending.PATIENCE["recv"]:
+                return
+            if late > 0:
+                lib.hoop_comm_abort(comm, why)
+            time.sleep(0.01)
 
     def _forget_ring(self) -> int:
         """The communicator, which nothing uses from now on."""
@@ -655,18 +693,16 @@ class Operations:
         """Returns when no operation is in progress, or else why the ring is to be ended."""
         seen: Any = None
         while True:
-            with self._lock:
-                self._pending = collections.deque(work for work in self._pending if not work.is_completed())
-            if not self._pending:
+            works = [work for work in list(self._pending.values()) if not work.is_completed()]
+            if not works:
                 return ""
             moved = self._moved()
             if moved != seen:
                 since, seen = since if seen is None else time.monotonic(), moved
-            pending = [work.pending for work in self._pending]
-            why = ending.verdict(self._rank, pending, time.monotonic() - since)
+            why = ending.verdict(self._rank, [work.pending for work in works], time.monotonic() - since)
             if why:
                 return why
-            self._pending[0].ends_within(_LOOK_MS)
+            works[0].ends_within(_LOOK_MS)
 
     def _moved(self) -> tuple[int, ...]:
         """Changes when anything moves in this ring."""
@@ -685,7 +721,7 @@ def _leave_all(error: Optional[BaseException]) -> None:
 def _end_interrupted() -> None:
     """A Ctrl-C that no handler can hear ends the groups with operations in progress."""
     for group in list(_groups):
-        if not all(work.is_completed() for work in list(group._pending)):
+        if not all(work.is_completed() for work in list(group._pending.values())):
             group._abort(ending.told(group._rank, KeyboardInterrupt()))
 
 

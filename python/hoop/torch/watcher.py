@@ -25,7 +25,7 @@ class Signal(ctypes.Structure):
     _fields_ = [("fd", ctypes.c_int), ("result", ctypes.c_int)]
 
 
-_PATIENCE = 5  # seconds
+PATIENCE = 5  # seconds, for the program's functions
 _DONE = ctypes.cast(lib.hoop_signal_done, ctypes.c_void_p)
 
 
@@ -46,24 +46,29 @@ class Lanes:
         self._queues: list[SimpleQueue[Optional[Callable[[], None]]]] = []
         self._threads: list[threading.Thread] = []
 
-    def next(self) -> int:
-        """The lane for what this thread starts now."""
-        return getattr(self._here, "lane", -1) + 1
+    def here(self) -> int:
+        """The lane that this thread is; -1: a thread of the program."""
+        return getattr(self._here, "lane", -1)
+
+    def open(self) -> int:
+        """The lane for what this thread starts now. Its thread runs: at the interpreter's end none can be started."""
+        lane = self.here() + 1
+        with self._lock:
+            while len(self._threads) <= lane:
+                queue: SimpleQueue[Optional[Callable[[], None]]] = SimpleQueue()
+                name = f"hoop-futures-{len(self._threads)}"
+                thread = threading.Thread(target=self._serve, args=[len(self._threads), queue], name=name, daemon=True)
+                thread.start()
+                self._queues.append(queue)
+                self._threads.append(thread)
+        return lane
 
     def run(self, lane: int, function: Callable[[], None]) -> None:
         """Returns at once; the lane runs the function."""
-        with self._lock:
-            while len(self._queues) <= lane:
-                self._queues.append(SimpleQueue())
-                name = f"hoop-futures-{len(self._threads)}"
-                thread = threading.Thread(target=self._serve, args=[len(self._threads)], name=name, daemon=True)
-                self._threads.append(thread)
-                thread.start()
-            self._queues[lane].put(function)
+        self._queues[lane].put(function)
 
-    def _serve(self, lane: int) -> None:
+    def _serve(self, lane: int, queue: SimpleQueue[Optional[Callable[[], None]]]) -> None:
         self._here.lane = lane
-        queue = self._queues[lane]
         while function := queue.get():
             function()
 
@@ -71,7 +76,7 @@ class Lanes:
         """Joins the threads, but for one whose function still waits after some seconds."""
         for queue, thread in zip(self._queues, self._threads):
             queue.put(None)
-            thread.join(_PATIENCE)
+            thread.join(PATIENCE)
 
 
 class _Watcher:
@@ -128,8 +133,9 @@ class _Watcher:
             signal = Signal(self._fd, IN_PROGRESS)
             self._works.append((signal, then))
         code = lib.hoop_work_on_done(work, _DONE, ctypes.addressof(signal))
-        if code:
-            signal.result = code
+        if code:  # libhoop forgets the signal
+            with self._lock:
+                self._works = [entry for entry in self._works if entry[0] is not signal]
             raise failure(code, comm)
 
 

@@ -26,16 +26,16 @@ from ..work import Waited, block, received, wait_whole
 from . import futures as _  # waits for futures heed Ctrl-C
 from . import hooks
 from .errors import failure
-from .watcher import lanes, watch
+from .watcher import PATIENCE, lanes, watch
 
 _NO_LIMIT = -1
 
 
 def milliseconds(limit: Optional[timedelta]) -> int:
-    """A limit as libhoop wants it; torch's none, 0 and negative ones: -1, no limit but the communicator's own."""
-    if limit is None or limit <= timedelta(0):
+    """A limit as libhoop wants it; torch's none, 0, negative ones and more than a day: -1, no limit but the communicator's own."""
+    if limit is None or limit <= timedelta(0) or limit > timedelta(days=1):
         return _NO_LIMIT
-    return max(1, min(int(limit / timedelta(milliseconds=1)), 86400000))
+    return max(1, int(limit / timedelta(milliseconds=1)))
 
 
 # Before 2.7, torch keeps only the C++ half of a Work that Python made, and calls wait() or get_future() later.
@@ -92,6 +92,10 @@ def _flat_result(tensors: Any) -> Any:
     return tensors[0] if tensors and isinstance(tensors[0], list) else tensors
 
 
+def _nothing(work: Any) -> None:
+    pass
+
+
 class Done(_TorchWork):
     """An operation that has ended well before it was returned."""
 
@@ -135,7 +139,8 @@ class HoopWork(_TorchWork):
     """An operation in progress.
 
     `keep` are the tensors that must live until it has ended, `result` is what its future gets, `finish` what remains to
-    be done then, `limit` the milliseconds of a wait without a limit of its own, and `explain` makes the exception.
+    be done then, `limit` the milliseconds of a wait without a limit of its own, and `explain` makes the exception. `over` is
+    called once it has ended.
     """
 
     def __init__(
@@ -148,16 +153,18 @@ class HoopWork(_TorchWork):
         finish: Optional[Callable[[], None]],
         limit: int = _NO_LIMIT,
         explain: Callable[[int, int, Any], Exception] = failure,
+        over: Callable[[Any], None] = _nothing,
     ) -> None:
         super().__init__()
         self._handle: Optional[int] = handle
         self._comm, self._rank, self._keep, self._result, self._finish = comm, rank, keep, result, finish
-        self._limit, self._explain = limit, explain
+        self._limit, self._explain, self._over = limit, explain, over
         self.receives, self.sender = False, -1  # sender: of a receive that has ended
         self.pending = "collective", ""  # see hoop.ending
         self._error: Optional[Exception] = None
         self._source: Any = None  # completed when the operation has ended; the future, which the program has, follows it
         self._future: Any = None
+        self._filled: Optional[threading.Event] = None  # set once the future is completed
         self._lane = 0
         self._ended: Optional[threading.Event] = None  # once the watcher has the handle
         self._lock = threading.Lock()  # held by the one who waits, or changes the owner of the handle
@@ -178,11 +185,19 @@ class HoopWork(_TorchWork):
         except Exception as why:
             self._error = why
         finally:
-            self._keep, self._finish, self._explain = [], None, failure
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """The operation needs nothing any more, and this work no longer knows its group."""
+        self._keep, self._finish, self._explain = [], None, failure
+        self._over(self)
+        self._over = _nothing
 
     def _fill_future(self) -> None:
         _pinned.discard(self)
+        assert self._filled
         self._source.set_result(None)
+        self._filled.set()
 
     def _outcome(self, _: Any) -> Any:
         """What the future gets. It raises here, since torch's C++ takes what Future.set_exception stores for a value."""
@@ -202,8 +217,8 @@ class HoopWork(_TorchWork):
     def _give_to_watcher(self) -> None:
         if self._ended or not self._handle:
             return
+        watch(self._handle, self._comm, self._watched_end)  # that waits for the lock, which this thread has
         self._ended = threading.Event()
-        watch(self._handle, self._comm, self._watched_end)
 
     def attend(self) -> None:
         """Its end is seen from now on also if nobody waits for it."""
@@ -233,8 +248,9 @@ class HoopWork(_TorchWork):
                 return block(lib.hoop_work_wait_or_fail, self._handle, limit)
             return wait_whole(self._handle or 0, self._comm, self._rank)
         except BaseException as interrupt:  # the handle is gone in either case
-            self._handle, self._keep, self._finish = None, [], None
+            self._handle = None
             self._error = DistBackendError(told(self._rank, interrupt))
+            self._let_go()
             raise
 
     def settle(self, limit: int) -> None:
@@ -250,6 +266,8 @@ class HoopWork(_TorchWork):
         limit = milliseconds(timeout)
         self.settle(self._limit if limit < 0 else limit)
         _pinned.discard(self)
+        if self._filled and lanes.here() < 0:
+            self._filled.wait(PATIENCE)  # as with gloo: what follows the future has run, unless that waits itself
         if self._error:
             raise self._error
         return True
@@ -305,7 +323,7 @@ class HoopWork(_TorchWork):
         with self._lock:
             if self._future is not None:
                 return self._future
-            self._lane, self._source = lanes.next(), Future()
+            self._lane, self._source, self._filled = lanes.open(), Future(), threading.Event()
             self._future = self._source.then(self._outcome)
             if self._handle:
                 self._give_to_watcher()

@@ -46,6 +46,21 @@ def _takes_backends(dist: Any) -> bool:
     return hasattr(dist.distributed_c10d.Backend, "_ensure_backend_registered")
 
 
+def _end_groups(torch_side: Any) -> None:
+    """destroy_process_group of torch before 2.9 ends groups of NCCL only, and leaves others to the last one that holds them."""
+    plain = getattr(torch_side, "_shutdown_backend", None)
+
+    def shutdown(group: Any) -> None:
+        ours = sys.modules.get("hoop.torch.group")
+        if ours and isinstance(group, ours.HoopGroup):
+            group.shutdown()
+        else:
+            plain(group)
+
+    if plain:
+        torch_side._shutdown_backend = shutdown
+
+
 def register() -> None:
     """Makes backend="hoop" known to torch.distributed, and follows HOOP_TORCH_REPLACE. A second call does nothing."""
     import warnings
@@ -58,6 +73,7 @@ def register() -> None:
         dist.Backend.register_backend("hoop", _create_backend, extended_api=True, devices=_DEVICES)
     else:
         dist.Backend.register_backend("hoop", _create_group, devices=_DEVICES)
+        _end_groups(dist.distributed_c10d)
     replaced = os.environ.get("HOOP_TORCH_REPLACE", "")
     if replaced == "gloo":
         _replace_gloo(dist)

@@ -13,7 +13,7 @@ from typing import Any, Optional
 import torch
 from torch._C._distributed_c10d import Backend as _TorchBackend
 from torch._C._distributed_c10d import ProcessGroup as _TorchGroup
-from torch.distributed import DistBackendError
+from torch.distributed import DistBackendError, ReduceOp
 
 from .._library import BUSY, lib
 from ..calls import order as check_order
@@ -26,19 +26,21 @@ from .work import forward_questions
 
 forward_questions()
 
+_OF_GROUP = timedelta(0)  # no limit of a call's own
 
-def _hide_from_dynamo() -> None:
+
+def _hide_from_dynamo(kind: type) -> None:
     """torch.compile does not follow calls into this package, where it would only warn, or fail."""
     from torch._C._dynamo import eval_frame as dynamo
 
-    functions = [(name, f) for name, f in vars(Operations).items() if isinstance(f, types.FunctionType)]
+    functions = [(name, f) for name, f in vars(kind).items() if isinstance(f, types.FunctionType)]
     if hasattr(dynamo, "set_code_exec_strategy"):  # torch 2.7 and later: for what they call, too
         skip = dynamo._FrameAction.SKIP
         for _, function in functions:
             dynamo.set_code_exec_strategy(function.__code__, dynamo._FrameExecStrategy(skip, skip))
     elif hasattr(dynamo, "set_eval_frame"):
         for name, function in functions:
-            setattr(Operations, name, _without_dynamo(function, dynamo))
+            setattr(kind, name, _without_dynamo(function, dynamo))
 
 
 def _without_dynamo(function: Any, dynamo: Any) -> Any:
@@ -56,7 +58,7 @@ def _without_dynamo(function: Any, dynamo: Any) -> Any:
     return call
 
 
-_hide_from_dynamo()
+_hide_from_dynamo(Operations)
 
 
 def _asked(what: str) -> Any:
@@ -229,13 +231,24 @@ class ReconfigurableGroup(_TorchGroup):
     getRank, getSize = rank, size
 
 
+def _listed(tensors: Any, opts: Any, op: Any = ReduceOp.SUM) -> tuple[Any, Any]:
+    """The arguments of a call: (tensors, options) as they are; (tensor, operation) or (tensor, root) as these."""
+    tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
+    if isinstance(opts, int):
+        opts = types.SimpleNamespace(rootRank=opts, reduceOp=ReduceOp(op), timeout=_OF_GROUP, asyncOp=True)
+    elif isinstance(opts, (ReduceOp, ReduceOp.RedOpType)):
+        opts = types.SimpleNamespace(reduceOp=ReduceOp(opts), timeout=_OF_GROUP, asyncOp=True)
+    return tensors, opts
+
+
 class HoopGroup(Operations, _TorchGroup):
     """A whole process group, for every kind of device."""
 
     def __init__(self, store: Any, rank: int, size: int, limit: timedelta) -> None:
         _TorchGroup.__init__(self, rank, size)
         self._name = self._desc = ""
-        self._join(store, rank, size, limit, _asked("backend_options") or _asked("pg_options"))
+        chosen = _asked("backend_options") or _asked("pg_options")
+        self._join(store, rank, size, limit, chosen, _asked("global_ranks_in_group") or ())
 
     def __del__(self) -> None:
         self._leave(None)
@@ -267,12 +280,25 @@ class HoopGroup(Operations, _TorchGroup):
     group_name = property(getGroupName)
     group_desc = property(getGroupDesc)
 
+    # torch's own takes one tensor as well, from DDP's join() for instance.
+    def allreduce(self, tensors: Any, opts: Any = None) -> Any:
+        return super().allreduce(*_listed(tensors, opts))
+
+    def broadcast(self, tensors: Any, opts: Any) -> Any:
+        return super().broadcast(*_listed(tensors, opts))
+
+    def reduce(self, tensors: Any, opts: Any, op: Any = ReduceOp.SUM) -> Any:
+        return super().reduce(*_listed(tensors, opts, op))
+
     # The names of torch before 2.13.
     _allgather_base = Operations.all_gather_single
     _reduce_scatter_base = Operations.reduce_scatter_single
     alltoall_base = Operations.all_to_all_single
     allgather_into_tensor_coalesced = Operations.all_gather_single_coalesced
     reduce_scatter_tensor_coalesced = Operations.reduce_scatter_single_coalesced
+
+
+_hide_from_dynamo(HoopGroup)
 
 
 def _is_mixed(asked: str) -> bool:

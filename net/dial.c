@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SOON (2 * HP_MS)
 #define FIRST_WAIT (50 * HP_MS)
 #define LONGEST_WAIT (1 * HP_SEC)
 #define CONNECT_TIME (10 * HP_SEC)
@@ -55,9 +56,10 @@ struct hp_dial {
     hp_dial_options o; /* what: points to this: */
     char what[WHAT];
     hp_keys *keys;
-    uint64_t began;       /* of all attempts */
-    uint64_t next;        /* when WAITING ends, or when this attempt takes too long */
-    uint64_t wait;        /* before the next attempt, without jitter */
+    uint64_t began; /* of all attempts */
+    uint64_t next;  /* when WAITING ends, or when this attempt takes too long */
+    uint64_t wait;  /* before the next attempt, without jitter; */
+    uint64_t soon;  /* for as long as it is below FIRST_WAIT, if the peer is there, and may be ready in a moment */
     uint64_t short_since; /* since when this process has no descriptor for an attempt; 0: it has */
     int number;           /* the errno of that */
     uint64_t refused;     /* since when the host refuses all attempts; 0: the last one was not refused */
@@ -158,7 +160,8 @@ static void
 try_later(hp_dial *dial, encounter met, const char *why)
 {
     char where[HP_ADDR_TEXT];
-    uint64_t now = hp_loop_now(dial->loop), wait = dial->wait, random;
+    uint64_t now = hp_loop_now(dial->loop), random;
+    uint64_t *next = met == WAITS && dial->soon < FIRST_WAIT ? &dial->soon : &dial->wait, wait = *next;
     close_socket(dial);
     dial->met = met;
     dial->closed = met == CLOSES ? dial->closed : 0;
@@ -170,7 +173,7 @@ try_later(hp_dial *dial, encounter met, const char *why)
     dial->next = now + wait;
     if (hp_random(&random, sizeof(random), NULL) == HOOP_SUCCESS)
         dial->next = now + wait / 2 + random % (wait + 1);
-    dial->wait = 2 * wait < LONGEST_WAIT ? 2 * wait : LONGEST_WAIT;
+    *next = 2 * wait < LONGEST_WAIT ? 2 * wait : LONGEST_WAIT;
     set_timer(dial, now);
 }
 
@@ -487,6 +490,7 @@ hp_dial_new(hp_loop *loop, const hp_addr *to, const hp_dial_options *options)
     snprintf(dial->last, sizeof(dial->last), "there was no time to try");
     dial->began = dial->next = hp_loop_now(loop);
     dial->wait = FIRST_WAIT;
+    dial->soon = SOON;
     dial->timer = hp_timer_new(loop, on_timer, dial);
     if (!dial->timer) {
         hp_dial_free(dial);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS = 3, LATE = 1, LARGE = 1 << 18, FLIGHT = 8000, NEVER = 99 };
+enum { RANKS = 3, LATE = 1, LARGE = 1 << 22, FLIGHT = 8000, NEVER = 99 };
 
 static int bad;
 

@@ -208,11 +208,14 @@ is_away(const hp_link_losses *losses, int rank, uint64_t ms, uint64_t now)
     return losses->away[rank] && now - since >= (losses->alive[rank] ? HP_RETURN_MS : ms) * HP_MS;
 }
 
-/* If a host was silent before a connection to it broke, a probe has to tell whether the process has ended or is cut off. */
+/*
+ * If a host was silent before a connection to it broke, a probe has to tell whether the process has ended or is cut off. There
+ * is no time for one if ranks have lost a link for good: they wait for a verdict for less than a second.
+ */
 static uint64_t
-patience(const hp_witness *w)
+patience(const hp_link_losses *losses, const hp_witness *w)
 {
-    return w->silence >= SILENT_MS * HP_MS ? HP_RETURN_MS : AWAY_MS;
+    return w->silence >= SILENT_MS * HP_MS && !hp_link_loss_has_final(losses) ? HP_RETURN_MS : AWAY_MS;
 }
 
 /*
@@ -223,7 +226,7 @@ static int
 stayed_away(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
 {
     for (int i = 0; losses->away_n && i < losses->size; i++)
-        if (w[i].in_op && is_away(losses, i, patience(&w[i]), now))
+        if (w[i].in_op && is_away(losses, i, patience(losses, &w[i]), now))
             return i;
     return -1;
 }
@@ -318,7 +321,8 @@ has_ended(const hp_link_losses *losses, const hp_witness *w, int reporter, uint6
     int before = losses->away[loss->peer] + HOLD_MS * HP_MS < losses->since[reporter];
     uint64_t least = loss->repaired && before ? HP_RETURN_MS * HP_MS : 0;
     return (loss->number == 0 && !loss->repaired && !losses->alive[loss->peer]) ||
-           (is_away(losses, loss->peer, patience(&w[loss->peer]), now) && now - losses->since[reporter] >= least);
+           (is_away(losses, loss->peer, patience(losses, &w[loss->peer]), now) &&
+            now - losses->since[reporter] >= least);
 }
 
 /*

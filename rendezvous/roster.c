@@ -506,10 +506,10 @@ hp_roster_alive(hp_roster *r, int rank, uint64_t now)
 {
     hp_witness *w = &r->witnesses[rank];
     hp_link_loss_alive(&r->losses, rank, now);
-    if (w->in_op && hp_link_loss_is_idle(&r->losses, rank, now)) {
-        w->in_op = 0;
-        r->in_op_n--;
-    }
+    w->silence = r->losses.away[rank] ? 0 : w->silence; /* of one that is connected a look at its connection tells */
+    int idles = w->in_op && hp_link_loss_is_idle(&r->losses, rank, now);
+    w->in_op -= idles;
+    r->in_op_n -= idles;
 }
 
 void

@@ -123,6 +123,22 @@ test_deaf_host(void)
     ok(hear(4, "rank 4 (node3, pid 804) vanished"),
        "its host is back, and refuses a connection: the process has ended");
     sim_close(&s);
+    start();
+    hp_absence_see(&s.conns[4].conn, 35 * HP_SEC);
+    sim_break(&s, 4);
+    hp_job_probed(s.job, &s.conns[0].ring.members[4], 0, s.now);
+    sim_pass(&s, 3000);
+    hp_job_unreached(s.job, &s.conns[0].ring.members[4], s.now);
+    is_int(0, s.conns[0].causes, "its host is back, and the process lives: its silence is over");
+    sim_close(&s);
+    start();
+    sim_report(&s, 4, 3, 1, 5);
+    hp_absence_see(&s.conns[4].conn, 3 * HP_SEC);
+    sim_lost(&s, 3, 4, 0, 3);
+    sim_break(&s, 4);
+    sim_pass(&s, 700);
+    ok(hear(4, "rank 4 (node3, pid 804) vanished"), "a link to it is lost for good: there is no time for a probe");
+    sim_close(&s);
 }
 
 /* One path of the network is dead: whoever does not acknowledge the server either is at its end. */

@@ -42,6 +42,7 @@ typedef enum dial_state {
 /* What the last attempt met at the address. */
 typedef enum encounter {
     NOBODY,  /* nobody who speaks to this rank */
+    UNREADY, /* the right one, and it has not got so far, or no longer has what is dialled */
     WAITS,   /* the right one, and it says why this rank must wait */
     CLOSES,  /* it accepts, and closes without a byte */
     SILENT,  /* it accepts, and says nothing */
@@ -56,10 +57,10 @@ struct hp_dial {
     hp_dial_options o; /* what: points to this: */
     char what[WHAT];
     hp_keys *keys;
-    uint64_t began; /* of all attempts */
-    uint64_t next;  /* when WAITING ends, or when this attempt takes too long */
-    uint64_t wait;  /* before the next attempt, without jitter; */
-    uint64_t soon;  /* for as long as it is below FIRST_WAIT, if the peer is there, and may be ready in a moment */
+    uint64_t began;       /* of all attempts */
+    uint64_t next;        /* when WAITING ends, or when this attempt takes too long */
+    uint64_t wait;        /* before the next attempt, without jitter; */
+    uint64_t soon;        /* if it is UNREADY, for as long as this is below FIRST_WAIT */
     uint64_t short_since; /* since when this process has no descriptor for an attempt; 0: it has */
     int number;           /* the errno of that */
     uint64_t refused;     /* since when the host refuses all attempts; 0: the last one was not refused */
@@ -161,7 +162,8 @@ try_later(hp_dial *dial, encounter met, const char *why)
 {
     char where[HP_ADDR_TEXT];
     uint64_t now = hp_loop_now(dial->loop), random;
-    uint64_t *next = met == WAITS && dial->soon < FIRST_WAIT ? &dial->soon : &dial->wait, wait = *next;
+    uint64_t *next = met == UNREADY && dial->soon < FIRST_WAIT ? &dial->soon : &dial->wait;
+    uint64_t wait = *next;
     close_socket(dial);
     dial->met = met;
     dial->closed = met == CLOSES ? dial->closed : 0;
@@ -301,7 +303,7 @@ on_refusal(hp_dial *dial)
     if (status == HP_LATE || status == HP_BUSY || (status == HP_FULL && now - dial->full < FULL_TIME)) {
         dial->foreign = 0;
         note_absence(dial, status == HP_LATE);
-        try_later(dial, status == HP_BUSY ? BUSY : WAITS, hp_status_text(status));
+        try_later(dial, status == HP_BUSY ? BUSY : status == HP_LATE ? UNREADY : WAITS, hp_status_text(status));
         return;
     }
     char me[48] = "this rank";
@@ -558,7 +560,7 @@ hp_dial_silent_since(const hp_dial *dial)
 hp_dial_standing
 hp_dial_stands(const hp_dial *dial)
 {
-    if (dial->met == WAITS || dial->met == BUSY) /* also while it is dialled again */
+    if (dial->met == UNREADY || dial->met == WAITS || dial->met == BUSY) /* also while it is dialled again */
         return HP_DIAL_MET;
     if (dial->state == HANDSHAKING)
         return dial->handshake.state == HP_HANDSHAKE_CHALLENGE ? HP_DIAL_GREETING : HP_DIAL_MET;

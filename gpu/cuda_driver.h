@@ -31,6 +31,7 @@ enum { /* hp_cu_result; the driver names the others */
        HP_CU_INVALID_PTX = 218,
        HP_CU_NO_JIT = 221,
        HP_CU_UNSUPPORTED_PTX = 222,
+       HP_CU_JIT_DISABLED = 223,
        HP_CU_NOT_READY = 600,
        HP_CU_ALREADY_REGISTERED = 712,
        HP_CU_CAPTURE_IMPLICIT = 906

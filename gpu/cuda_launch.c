@@ -35,6 +35,21 @@ kernel_name(int kernel, char *out, size_t size)
     return out;
 }
 
+/* As hp_cuda_check, but a driver that cannot read the kernels, now or when they are first asked for, does not serve. */
+static hoop_result
+check_fit(hoop_error *error, hp_cu_result called, const char *call, const char *doing)
+{
+    static const hp_cu_result unfit[] = {HP_CU_INVALID_IMAGE, HP_CU_NO_BINARY,       HP_CU_INVALID_PTX,
+                                         HP_CU_NO_JIT,        HP_CU_UNSUPPORTED_PTX, HP_CU_JIT_DISABLED};
+    hoop_result result = hp_cuda_check(error, called, call, doing);
+    for (size_t i = 0; i < sizeof(unfit) / sizeof(*unfit); i++)
+        if (called == unfit[i]) /* nothing has failed on the GPU */
+            result = HOOP_ERR_UNSUPPORTED;
+    if (error && result != HOOP_SUCCESS)
+        error->code = result;
+    return result;
+}
+
 static hoop_result
 find_kernels(hp_cuda_device *device, hoop_error *error)
 {
@@ -43,32 +58,22 @@ find_kernels(hp_cuda_device *device, hoop_error *error)
         kernel_name(i, name, sizeof(name));
         snprintf(doing, sizeof(doing), "looking for the kernel %s", name);
         hoop_result result =
-            hp_cuda_check(error, device->driver->module_function(&device->kernels[i], device->module, name),
-                          "cuModuleGetFunction", doing);
+            check_fit(error, device->driver->module_function(&device->kernels[i], device->module, name),
+                      "cuModuleGetFunction", doing);
         if (result != HOOP_SUCCESS)
             return result;
     }
     return HOOP_SUCCESS;
 }
 
-/* The image has no kernels for this GPU that this driver can read. */
-static const hp_cu_result unfit[] = {HP_CU_INVALID_IMAGE, HP_CU_NO_BINARY, HP_CU_INVALID_PTX, HP_CU_NO_JIT,
-                                     HP_CU_UNSUPPORTED_PTX};
-
 hoop_result
 hp_cuda_kernels_load(hp_cuda_device *device, hoop_error *error)
 {
-    hp_cu_result loaded = device->driver->module_load(&device->module, hp_fatbin);
-    if (loaded == HP_CU_SUCCESS)
+    hoop_result result = check_fit(error, device->driver->module_load(&device->module, hp_fatbin), "cuModuleLoadData",
+                                   "loading hoop's kernels (a driver older than the nvcc that built them?)");
+    if (result == HOOP_SUCCESS)
         return find_kernels(device, error);
     device->module = NULL;
-    hoop_result result = hp_cuda_check(error, loaded, "cuModuleLoadData",
-                                       "loading hoop's kernels (a driver older than the nvcc that built them?)");
-    for (size_t i = 0; i < sizeof(unfit) / sizeof(*unfit); i++)
-        if (loaded == unfit[i]) /* nothing has failed on the GPU */
-            result = HOOP_ERR_UNSUPPORTED;
-    if (error)
-        error->code = result;
     return result;
 }
 

@@ -136,10 +136,9 @@ hp_cuda_page(hp_cuda_device *device, const void *memory)
 
 /* --- callers' arrays --- */
 
-/* Memory of a context other than the primary one lies in an address space that hoop's kernels cannot access. */
 /*
- * An array of another GPU could be copied, but not in order: only the streams of this one's context are marked. ordinal: of the
- * GPU that owns the array.
+ * Memory of a context other than the primary one lies in an address space that hoop's kernels cannot access. An array of
+ * another GPU could be copied, but not in order: only the streams of this one's context are marked.
  */
 static hoop_result
 refuse_context(hp_cuda_device *device, int ordinal, hp_cu_context context, const void *ptr, hoop_error *error)

@@ -309,7 +309,7 @@ test_old_driver(const char *self)
 static void
 test_unfit_driver(const char *self)
 {
-    static const char *const codes[] = {"200", "209", "218", "221", "222", "2"};
+    static const char *const codes[] = {"200", "209", "218", "221", "222", "223", "2"};
     char out[2048], wanted[64];
     const char *library = strdup(path_of("libcuda.so.1"));
     for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++) {

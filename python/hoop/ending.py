@@ -15,10 +15,8 @@ Pending = tuple[str, str]  # an operation in progress: "send", "recv" or another
 def told(rank: int, error: Optional[BaseException]) -> str:
     """What the others are told if this rank ends by `error`; "": it only leaves. sys.exit and a loop's end are none.
 
-    But sys.exit with another status than 0, while an exception is handled, is that one: torch.multiprocessing ends so.
+    See _behind() for sys.exit with a status.
     """
-    if isinstance(error, SystemExit) and error.code and isinstance(error.__context__, Exception):
-        error = error.__context__
     if error is None or isinstance(error, (SystemExit, GeneratorExit, StopIteration, StopAsyncIteration)):
         return ""
     if isinstance(error, KeyboardInterrupt):
@@ -57,9 +55,16 @@ def note_handled() -> None:
         error.__dict__[_MARK] = id(error.__traceback__)
 
 
+def _behind(error: Optional[BaseException]) -> Optional[BaseException]:
+    """sys.exit with another status than 0, while an exception is handled, is that one: torch.multiprocessing ends so."""
+    if isinstance(error, SystemExit) and error.code and isinstance(error.__context__, Exception):
+        return error.__context__
+    return error
+
+
 def in_flight() -> Optional[BaseException]:
     """The exception by which the program leaves. None: there is none, or it was handled at the last call."""
-    error = sys.exc_info()[1]
+    error = _behind(sys.exc_info()[1])
     known = error is not None and error.__dict__.get(_MARK) == id(error.__traceback__)
     return None if known else error
 

@@ -231,13 +231,17 @@ class ReconfigurableGroup(_TorchGroup):
     getRank, getSize = rank, size
 
 
+def _reduce_op(op: Any) -> Any:
+    return ReduceOp(op) if isinstance(op, ReduceOp.RedOpType) else op
+
+
 def _listed(tensors: Any, opts: Any, op: Any = ReduceOp.SUM) -> tuple[Any, Any]:
     """The arguments of a call: (tensors, options) as they are; (tensor, operation) or (tensor, root) as these."""
     tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
     if isinstance(opts, int):
-        opts = types.SimpleNamespace(rootRank=opts, reduceOp=ReduceOp(op), timeout=_OF_GROUP, asyncOp=True)
+        opts = types.SimpleNamespace(rootRank=opts, reduceOp=_reduce_op(op), timeout=_OF_GROUP, asyncOp=True)
     elif isinstance(opts, (ReduceOp, ReduceOp.RedOpType)):
-        opts = types.SimpleNamespace(reduceOp=ReduceOp(opts), timeout=_OF_GROUP, asyncOp=True)
+        opts = types.SimpleNamespace(reduceOp=_reduce_op(opts), timeout=_OF_GROUP, asyncOp=True)
     return tensors, opts
 
 

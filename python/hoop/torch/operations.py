@@ -8,6 +8,7 @@ the current stream.
 
 from __future__ import annotations
 
+import collections
 import ctypes
 import itertools
 import os
@@ -15,6 +16,7 @@ import sys
 import threading
 import time
 import weakref
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Callable, Iterable, Optional, Sequence
 
@@ -113,7 +115,7 @@ class Operations:
         self._rank, self._size, self._limit = rank, size, limit
         self._comm: Optional[int] = None
         self._store: Any = None
-        self._pending: dict[int, Any] = {}  # by id: works in progress, and ended ones at which nobody has looked yet
+        self._pending: collections.OrderedDict[int, Any] = collections.OrderedDict()  # by id: works in progress, and ended ones at which nobody has looked yet
         self._naming = threading.Lock()  # held while an error of _comm is read
         self._process = os.getpid()
         self._done = Done()
@@ -199,18 +201,21 @@ class Operations:
             return self._done
         if not keep[0].is_cpu:
             return self._run_on_stream(calls, opts, keep, result, finish)
+        handle = ctypes.c_void_p()
         code = lib.hoop_group_start(comm)
         if code:
             raise self._failure(code, comm)
         try:
             for form, args in calls:
                 _BLOCKING[form](*args, comm)  # an error is kept, and the end of the group returns it
-        except BaseException:  # of a signal: a wrong call makes libhoop drop all of the group
-            lib.hoop_allreduce(None, None, 1, -1, -1, comm)
-            lib.hoop_group_end(comm)
+            code = lib.hoop_igroup_end(comm, ctypes.byref(handle))
+        except BaseException:  # of a signal: a wrong call makes libhoop drop all of a group that is still open
+            if handle.value:
+                self._started(0, handle, opts, keep, result, finish)
+            else:
+                lib.hoop_allreduce(None, None, 1, -1, -1, comm)
+                lib.hoop_group_end(comm)
             raise
-        handle = ctypes.c_void_p()
-        code = lib.hoop_igroup_end(comm, ctypes.byref(handle))
         return self._started(code, handle, opts, keep, result, finish)
 
     def _run_on_stream(
@@ -237,8 +242,8 @@ class Operations:
         assert handle.value
         limit = milliseconds(getattr(opts, "timeout", None))
         work = HoopWork(handle.value, comm, self._rank, keep, result, finish, limit, self._failure, self._drop)
-        self._look_round()
         self._hold(work)
+        self._look_round()
         if self._hooks:
             work.attend()
         return work
@@ -252,10 +257,12 @@ class Operations:
 
     def _look_round(self) -> None:
         """Works that nobody waits for leave when they are seen to have ended: a look at some, in turns."""
-        for work in list(itertools.islice(self._pending.values(), _LOOKS)):
-            self._drop(work)
-            if not work.is_completed():
-                self._hold(work)
+        for key, work in list(itertools.islice(self._pending.items(), _LOOKS)):
+            if work.is_completed():
+                self._drop(work)
+            else:
+                with suppress(KeyError):  # another thread has seen its end
+                    self._pending.move_to_end(key)
 
     # --- reductions --------------------------------------------------------------------------------------------------
 
@@ -676,6 +683,7 @@ class Operations:
         while block(lib.hoop_comm_destroy, comm) == BUSY:
             late = time.monotonic() - deadline
             if late > ending.PATIENCE["recv"]:
+                print(f"hoop: {why.decode()}, which does not end: the ring is not left", file=sys.stderr)
                 return
             if late > 0:
                 lib.hoop_comm_abort(comm, why)

@@ -325,8 +325,12 @@ class HoopWork(_TorchWork):
                 return self._future
             self._lane, self._source, self._filled = lanes.open(), Future(), threading.Event()
             self._future = self._source.then(self._outcome)
-            if self._handle:
-                self._give_to_watcher()
-                return self._future
+            try:
+                if self._handle:
+                    self._give_to_watcher()
+                    return self._future
+            except BaseException:
+                self._future = self._filled = None
+                raise
         self._fill_future()
         return self._future

@@ -63,6 +63,7 @@ nok 'the job goes on' gone "$started"
 : >err
 hold_up
 kill -INT "$started"
+await said 'rank 1 (' || diag 'no table' # before rank 1 goes on, and nobody waits any more
 kill -CONT "$(cat pid.1)"
 wait "$started"
 is 130 $? 'SIGINT: the status'

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cuda_bounce: an operand in pageable host memory is copied piece by piece through pinned pages of the queue's own: into
- * them before the kernel, out of them after it. The CPU copies in a host function on the
- * stream. hoop never asks the driver to copy pageable memory: such a call may wait for the stream, and the stream may
- * be waiting for hoop. Correct rather than fast: commands on mixed memory are rare.
+ * them before the kernel, out of them after it. The CPU copies in a host function on the stream. hoop never asks the driver
+ * to copy pageable memory: such a call may wait for the stream, and the stream may be waiting for hoop. Correct rather than
+ * fast: commands on mixed memory are rare.
  */
 #include "gpu/cuda_bounce.h"
 

@@ -13,10 +13,7 @@ Pending = tuple[str, str]  # an operation in progress: "send", "recv" or another
 
 
 def told(rank: int, error: Optional[BaseException]) -> str:
-    """What the others are told if this rank ends by `error`; "": it only leaves. sys.exit and a loop's end are none.
-
-    See _behind() for sys.exit with a status.
-    """
+    """What the others are told if this rank ends by `error`; "": it only leaves. sys.exit and a loop's end are none."""
     if error is None or isinstance(error, (SystemExit, GeneratorExit, StopIteration, StopAsyncIteration)):
         return ""
     if isinstance(error, KeyboardInterrupt):

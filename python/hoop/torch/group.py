@@ -26,8 +26,6 @@ from .work import forward_questions
 
 forward_questions()
 
-_OF_GROUP = timedelta(0)  # no limit of a call's own
-
 
 def _hide_from_dynamo(kind: type) -> None:
     """torch.compile does not follow calls into this package, where it would only warn, or fail."""
@@ -203,12 +201,8 @@ class ReconfigurableBackend(HoopBackend):
         if not all(work.is_completed() for work in list(self._pending.values())):
             self._abort(why)
         self.waitForPendingWorks()
-        comm, deadline = self._forget_ring(), time.monotonic() + limit.total_seconds()
-        while block(lib.hoop_comm_destroy, comm) == BUSY:
-            if time.monotonic() > deadline:
-                raise DistBackendError(f"rank {self._rank}: another thread still waits in an operation of the last ring")
-            lib.hoop_comm_abort(comm, why.encode())
-            time.sleep(0.01)
+        if not self._destroy(why, 0, limit.total_seconds()):
+            raise DistBackendError(f"rank {self._rank}: another thread still waits in an operation of the last ring")
 
 
 class ReconfigurableGroup(_TorchGroup):
@@ -239,9 +233,9 @@ def _listed(tensors: Any, opts: Any, op: Any = ReduceOp.SUM) -> tuple[Any, Any]:
     """The arguments of a call: (tensors, options) as they are; (tensor, operation) or (tensor, root) as these."""
     tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
     if isinstance(opts, int):
-        opts = types.SimpleNamespace(rootRank=opts, reduceOp=_reduce_op(op), timeout=_OF_GROUP, asyncOp=True)
+        opts = types.SimpleNamespace(rootRank=opts, reduceOp=_reduce_op(op))
     elif isinstance(opts, (ReduceOp, ReduceOp.RedOpType)):
-        opts = types.SimpleNamespace(reduceOp=_reduce_op(opts), timeout=_OF_GROUP, asyncOp=True)
+        opts = types.SimpleNamespace(reduceOp=_reduce_op(opts))
     return tensors, opts
 
 

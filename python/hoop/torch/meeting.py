@@ -31,7 +31,7 @@ from .invitation import Host, ask
 from .secret import NO_PROOF, Secret, own, own_file, proof, warn_once
 from .work import milliseconds
 
-_LONGEST = 86400.0  # seconds that a start may take
+_LONGEST = 86400000
 _DOES = "meet the other ranks through the group's store"
 _SORRY = 5  # seconds in which rank 0 tells the others that it cannot
 _ALL_HAVE = "all ranks have the file"
@@ -135,14 +135,19 @@ def _lacks_file() -> str:
     return "" if os.access(path, os.R_OK) else f"HOOP_SECRET_FILE={path} cannot be read there"
 
 
-def _check_files(part: Any, rank: int, size: int, limit: float) -> None:
+def _limit(settings: dict[str, str]) -> float:
+    """The seconds of a start."""
+    return int(settings["bootstrap_timeout_ms"]) / 1000
+
+
+def _check_files(part: Any, settings: dict[str, str]) -> None:
     """All ranks must have the file of the secret if rank 0 has it; else all of them get ValueError at once."""
     lacks = _lacks_file()
     if lacks:
-        part.set("files", f"rank 0 takes the group's secret from HOOP_SECRET_FILE, but rank {rank} cannot: {lacks}")
-    elif part.add("files-read", 1) == size:
+        part.set("files", f"rank 0 takes the group's secret from HOOP_SECRET_FILE, but rank {settings['rank']} cannot: {lacks}")
+    elif part.add("files-read", 1) == int(settings["size"]):
         part.set("files", _ALL_HAVE)
-    verdict = _read(part, "files", limit)
+    verdict = _read(part, "files", _limit(settings))
     if verdict != _ALL_HAVE:
         raise ValueError(f"{verdict}; set it on all ranks of the group, or on none")
 
@@ -179,10 +184,10 @@ def _create(settings: dict[str, str], address: str, word: str) -> int:
     return handle.value
 
 
-def _accept(part: Any, settings: dict[str, str], invitation: str, limit: float) -> tuple[int, Any]:
+def _accept(part: Any, settings: dict[str, str], invitation: str) -> tuple[int, Any]:
     address, word = invitation.split(" ", 1)
     if word == _GIVEN:
-        _check_files(part, int(settings["rank"]), int(settings["size"]), limit)
+        _check_files(part, settings)
     return _create(settings, address, word), part
 
 
@@ -228,18 +233,13 @@ def _opened(meeting: Any, job: str, here: dict[str, str], size: int) -> tuple[Ho
     return opened, text("", NO_PROOF, "")
 
 
-def _seconds(start: timedelta) -> float:
-    """The limit of a start."""
-    limit = milliseconds(start)
-    return limit / 1000 if limit > 0 else _LONGEST
-
-
 def _settings(
     store: Any, rank: int, size: int, start: timedelta, limit: timedelta, chosen: Optional[dict[str, str]]
 ) -> dict[str, str]:
+    starts = milliseconds(start)
     settings = {"rank": str(rank), "size": str(size), "secret_fd": "-1"} | _host(store) | (chosen or {})
     settings["op_timeout_ms"] = str(max(milliseconds(limit), 0))
-    settings["bootstrap_timeout_ms"] = str(round(_seconds(start) * 1000))
+    settings["bootstrap_timeout_ms"] = str(starts if starts > 0 else _LONGEST)
     return settings
 
 
@@ -251,14 +251,13 @@ def meet(
     limit: of this start, and of each operation. chosen: the group's own settings.
     """
     meeting, settings = PrefixStore(f"hoop/{size}", store), _settings(store, rank, size, limit, limit, chosen)
-    seconds = _seconds(limit)
     if rank:
-        settings["job"], invitation = _invited(meeting, rank, size, seconds)
-        return _accept(PrefixStore(settings["job"], meeting), settings, invitation, seconds)
+        settings["job"], invitation = _invited(meeting, rank, size, _limit(settings))
+        return _accept(PrefixStore(settings["job"], meeting), settings, invitation)
     settings["job"] = f"torch-{secrets.token_hex(8)}"
     host, invitation = _opened(meeting, settings["job"], _host(store), size)
     with host:
-        return _accept(PrefixStore(settings["job"], meeting), settings, invitation, seconds)
+        return _accept(PrefixStore(settings["job"], meeting), settings, invitation)
 
 
 # --- by handles, without a store -----------------------------------------------------------------------------------

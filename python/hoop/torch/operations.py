@@ -234,14 +234,15 @@ class Operations:
             return StreamWork(stream, result)
 
     def _started(
-        self, code: int, handle: ctypes.c_void_p, opts: Any, keep: list[Tensor], result: Any, finish: _Finish
+        self, code: int, handle: ctypes.c_void_p, opts: Any, keep: list[Tensor], result: Any, finish: _Finish,
+        pending: ending.Pending = ("collective", ""),
     ) -> HoopWork:
         comm = self._handle()
         if code:
             raise self._failure(code, comm, result)
         assert handle.value
         limit = milliseconds(getattr(opts, "timeout", None))
-        work = HoopWork(handle.value, comm, self._rank, keep, result, finish, limit, self._failure, self._drop)
+        work = HoopWork(handle.value, comm, self._rank, keep, result, finish, limit, self._failure, self._drop, pending)
         self._hold(work)
         self._look_round()
         if self._hooks:
@@ -580,12 +581,10 @@ class Operations:
             return self._run_on_stream([call], None, [work], [tensor], finish, f"{form} {peer}")
         handle = ctypes.c_void_p()
         code = _STARTING[form](address, count, dtype, peer, tag, self._handle(), ctypes.byref(handle))
-        started = self._started(code, handle, None, [work], [tensor], finish)
-        started.receives = form == "recv"
         way = "from" if form == "recv" else "to"
         who = "any rank" if peer == ANY_RANK else f"rank {peer}"
-        started.pending = form, f"{form} of {work.numel()} elements {way} {who} (tag {tag})"
-        return started
+        pending = form, f"{form} of {work.numel()} elements {way} {who} (tag {tag})"
+        return self._started(code, handle, None, [work], [tensor], finish, pending)
 
     def send(self, tensors: list[Tensor], peer: int, tag: int = 0) -> Any:
         tensor = _one(tensors, "send")
@@ -674,20 +673,21 @@ class Operations:
             raise
         finally:
             self.waitForPendingWorks()
-            self._destroy()
+            why, patience = f"rank {self._rank} leaves while another of its threads is in an operation", ending.PATIENCE["recv"]
+            if not self._destroy(why, patience, 2 * patience):
+                print(f"hoop: {why}, which does not end: the ring is not left", file=sys.stderr)
 
-    def _destroy(self) -> None:
-        """An operation that another thread is still in has some seconds to end, and is ended then."""
-        comm, deadline = self._forget_ring(), time.monotonic() + ending.PATIENCE["recv"]
-        why = f"rank {self._rank} leaves while another of its threads is in an operation".encode()
+    def _destroy(self, why: str, patience: float, limit: float) -> bool:
+        """An operation that another thread is in is ended with `why` after `patience` seconds. False: it goes on at the limit."""
+        comm, began = self._forget_ring(), time.monotonic()
         while block(lib.hoop_comm_destroy, comm) == BUSY:
-            late = time.monotonic() - deadline
-            if late > ending.PATIENCE["recv"]:
-                print(f"hoop: {why.decode()}, which does not end: the ring is not left", file=sys.stderr)
-                return
-            if late > 0:
-                lib.hoop_comm_abort(comm, why)
+            lasts = time.monotonic() - began
+            if lasts > limit:
+                return False
+            if lasts >= patience:
+                lib.hoop_comm_abort(comm, why.encode())
             time.sleep(0.01)
+        return True
 
     def _forget_ring(self) -> int:
         """The communicator, which nothing uses from now on."""

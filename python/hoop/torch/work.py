@@ -21,7 +21,7 @@ from torch.distributed import DistBackendError
 from torch.futures import Future
 
 from .._library import lib
-from ..ending import told
+from ..ending import Pending, told
 from ..work import Waited, block, received, wait_whole
 from . import futures as _  # waits for futures heed Ctrl-C
 from . import hooks
@@ -140,7 +140,7 @@ class HoopWork(_TorchWork):
 
     `keep` are the tensors that must live until it has ended, `result` is what its future gets, `finish` what remains to
     be done then, `limit` the milliseconds of a wait without a limit of its own, and `explain` makes the exception. `over` is
-    called once it has ended.
+    called once it has ended, and `pending` says meanwhile what it is (hoop.ending).
     """
 
     def __init__(
@@ -154,13 +154,13 @@ class HoopWork(_TorchWork):
         limit: int = _NO_LIMIT,
         explain: Callable[[int, int, Any], Exception] = failure,
         over: Callable[[Any], None] = _nothing,
+        pending: Pending = ("collective", ""),
     ) -> None:
         super().__init__()
         self._handle: Optional[int] = handle
         self._comm, self._rank, self._keep, self._result, self._finish = comm, rank, keep, result, finish
         self._limit, self._explain, self._over = limit, explain, over
-        self.receives, self.sender = False, -1  # sender: of a receive that has ended
-        self.pending = "collective", ""  # see hoop.ending
+        self.pending, self.sender = pending, -1  # sender: of a receive that has ended
         self._error: Optional[Exception] = None
         self._source: Any = None  # completed when the operation has ended; the future, which the program has, follows it
         self._future: Any = None
@@ -178,7 +178,7 @@ class HoopWork(_TorchWork):
             if code:
                 self._error = self._explain(code, self._comm, self._result)
                 return
-            if self.receives:  # this thread's last
+            if self.pending[0] == "recv":  # this thread's last
                 self.sender = received()[0]
             if self._finish:
                 self._finish()

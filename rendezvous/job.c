@@ -552,7 +552,7 @@ hp_job_unreached(hp_job *job, const hp_member *who, uint64_t now)
         int rank = hp_ring_rank_of(&r->ring, who);
         if (rank >= 0)
             r->losses.doubted[rank] = 0; /* no probe tells */
-        if (rank >= 0 && r->witnesses[rank].silence >= r->peer_timeout &&
+        if (rank >= 0 && hp_link_loss_silence(&r->losses, r->witnesses, rank, now) >= r->peer_timeout &&
             !hp_link_loss_is_deaf(&r->losses, r->witnesses, r->peer_timeout, now))
             hp_roster_cut_off(r, rank, now);
     }

@@ -364,10 +364,9 @@ hp_join_group_probed(hp_join_group *m, const hp_member *who, int ended, uint64_t
         if (!entry->away || !hp_member_same(&entry->member, who))
             continue;
         entry->alive = now;
-        if (ended) {
+        entry->silence = 0;
+        if (ended)
             vanished(m, &entry->member, now);
-            return;
-        }
     }
 }
 
@@ -491,7 +490,8 @@ await_away(hp_join_group *m, uint64_t now)
         const hp_joined *entry = &m->joined[i];
         uint64_t since = entry->alive ? entry->alive : entry->away;
         /* a proxy may close and refuse for as long as it takes to start it again */
-        uint64_t patience = entry->member.proxied ? m->peer_timeout : HP_RETURN_MS * HP_MS;
+        uint64_t patience =
+            entry->member.proxied ? m->peer_timeout : hp_return_ms(entry->silence, m->peer_timeout) * HP_MS;
         if (!entry->away || now - since < patience)
             continue;
         vanished(m, &entry->member, now);

@@ -17,6 +17,7 @@ typedef struct hp_joined {
     void *peer;       /* NULL: its connection was reset, and it may dial again */
     uint64_t away;    /* when that was; 0: it is connected */
     uint64_t alive;   /* when its process was proven to be alive since then; 0: it was not */
+    uint64_t silence; /* as a witness has it (blame.h) */
     uint32_t number;  /* by which it names its JOIN; 0: it names none */
     hp_member member; /* its rank: declared, or -1 until hp_join_group_group; in a split the rank in the parent */
     int color, key;

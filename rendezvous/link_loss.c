@@ -20,11 +20,10 @@ enum {
     HOLD_MS = 100,
     ENDED_MS = 500, /* instead of that, if the peer may be a process that has ended */
     AWAY_MS = 500,
-    DOUBT_MS = 600,      /* by then, as a rule, a probe has told whether another process ended before */
-    SILENT_MS = 1000,    /* of a host, if a connection to it timed out; */
-    DEAF_MS = 5000,      /* if it ended: what a host that hears nothing sends still arrives */
-    SEEN_MS = 1000,      /* a rank that sent a frame so lately is alive */
-    LEFT_MS = 10000,     /* a rank that has left has nothing more for who dials it for so long */
+    DOUBT_MS = 600,  /* by then, as a rule, a probe has told whether another process ended before */
+    DEAF_MS = 5000,  /* of a host, if a connection to it ended: what a host that hears nothing sends still arrives */
+    SEEN_MS = 1000,  /* a rank that sent a frame so lately is alive */
+    LEFT_MS = 10000, /* a rank that has left has nothing more for who dials it for so long */
     RELISTEN_MS = 10000, /* so soon after a cut every host has answered, and every rank has dialled again */
     CUT_MS = 60000       /* a rank that is cut off is expected for so long */
 };
@@ -215,7 +214,7 @@ is_away(const hp_link_losses *losses, int rank, uint64_t ms, uint64_t now)
 static uint64_t
 patience(const hp_link_losses *losses, const hp_witness *w)
 {
-    return w->silence >= SILENT_MS * HP_MS && !hp_link_loss_has_final(losses) ? HP_RETURN_MS : AWAY_MS;
+    return w->silence >= HP_SILENT && !hp_link_loss_has_final(losses) ? HP_RETURN_MS : AWAY_MS;
 }
 
 /*
@@ -232,12 +231,19 @@ stayed_away(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
 }
 
 int
-hp_link_loss_stayed_away(const hp_link_losses *losses, uint64_t now)
+hp_link_loss_stayed_away(const hp_link_losses *losses, const hp_witness *w, uint64_t peer_timeout, uint64_t now)
 {
     for (int i = 0; losses->away_n && i < losses->size; i++)
-        if (is_away(losses, i, HP_RETURN_MS, now))
+        if (is_away(losses, i, hp_return_ms(w[i].silence, peer_timeout), now))
             return i;
     return -1;
+}
+
+uint64_t
+hp_link_loss_silence(const hp_link_losses *losses, const hp_witness *w, int rank, uint64_t now)
+{
+    uint64_t silence = w[rank].silence;
+    return silence >= HP_SILENT && losses->away[rank] ? silence + now - losses->away[rank] : silence;
 }
 
 static uint64_t
@@ -277,7 +283,7 @@ is_alive(const hp_link_losses *losses, const hp_loss *loss, const hp_witness *pe
 static int
 cut_off_end(const hp_witness *w, int a, int b, int number)
 {
-    uint64_t least = (was_answered(number) ? DEAF_MS : SILENT_MS) * HP_MS;
+    uint64_t least = was_answered(number) ? DEAF_MS * HP_MS : HP_SILENT;
     int first = w[a].silence >= least, second = w[b].silence >= least;
     return first == second ? -1 : first ? a : b;
 }

@@ -73,8 +73,11 @@ void hp_link_loss_back(hp_link_losses *losses, int rank);
 /* hasty: decide now, without awaiting other reports. */
 hp_link_loss_cause hp_link_loss_judge(const hp_link_losses *losses, const hp_witness *witnesses, int hasty,
                                       uint64_t now);
-/* A rank that has been away for as long as a member dials; -1: none. */
-int hp_link_loss_stayed_away(const hp_link_losses *losses, uint64_t now);
+/* A rank that has been away for as long as a member dials, and, if its host was silent before, for peer_timeout; -1: none. */
+int hp_link_loss_stayed_away(const hp_link_losses *losses, const hp_witness *witnesses, uint64_t peer_timeout,
+                             uint64_t now);
+/* For how long the rank's host has acknowledged nothing. If it was silent before the rank was away, it is so since then, too. */
+uint64_t hp_link_loss_silence(const hp_link_losses *losses, const hp_witness *witnesses, int rank, uint64_t now);
 /* The least operation that was reported with a lost link; 0: none. */
 uint64_t hp_link_loss_oldest(const hp_link_losses *losses);
 

@@ -59,8 +59,11 @@ hp_absence_list(const hp_job *job, const hp_member **out, int most)
 void
 hp_absence_see(const hp_job_conn *conn, uint64_t silence)
 {
+    hp_joined *joined = conn->join_group ? hp_join_group_entry(conn->join_group, conn) : NULL;
     if (conn->roster)
         conn->roster->witnesses[conn->rank].silence = silence;
+    else if (joined)
+        joined->silence = silence;
 }
 
 /* --- looking and asking --- */

@@ -7,11 +7,23 @@
 #ifndef HP_REGISTRATION_H
 #define HP_REGISTRATION_H
 
+#include "base/clock.h"
 #include "net/handshake.h"
 #include "net/sock.h"
 #include "rendezvous/statement.h"
 
 enum { HP_RETURN_MS = 5000 }; /* how long a member dials again; the server waits for less if other ranks wait */
+#define HP_SILENT HP_SEC      /* a host that acknowledges nothing for so long is silent */
+
+/*
+ * How long a member that is away is expected, ms. If its host was silent for so long before, a probe has to tell whether the
+ * process has ended or its host is cut off, and nobody is before peer_timeout.
+ */
+static inline uint64_t
+hp_return_ms(uint64_t silence, uint64_t peer_timeout)
+{
+    return HP_RETURN_MS + (silence >= HP_SILENT ? peer_timeout / HP_MS : 0);
+}
 
 /*
  * The roster is checked against these: a world must have `size` ranks (and assign `rank`, if that is >= 0). For a

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TELL_MS = 100, SILENT_MS = 2000 };
+enum { TELL_MS = 100, DEAF_MS = 2000 };
 
 static void
 log_text(const hp_roster *r, const char *what)
@@ -63,7 +63,7 @@ hp_roster_new(const hp_join_group *m, const char *label, const hp_joined *joined
     for (int i = 0; fits && i < count; i++) {
         r->ring.members[i] = joined[i].member;
         r->peers[i] = joined[i].peer;
-        r->witnesses[i].number = joined[i].number;
+        r->witnesses[i] = (hp_witness){.number = joined[i].number, .silence = joined[i].silence};
         r->present += joined[i].peer ? 1 : 0;
         if (!joined[i].peer)
             hp_link_loss_away(&r->losses, i, joined[i].alive ? joined[i].alive : joined[i].away);
@@ -258,6 +258,7 @@ lose(hp_roster *r, int rank, int cut, const char *why)
 void
 hp_roster_cut_off(hp_roster *r, int rank, uint64_t now)
 {
+    r->witnesses[rank].silence = hp_link_loss_silence(&r->losses, r->witnesses, rank, now);
     if (r->state < HP_ROSTER_FAILED && !r->witnesses[rank].left)
         hp_link_loss_cut(&r->losses, rank, now);
     lose(r, rank, 1, NULL);
@@ -378,9 +379,8 @@ aborted(hp_roster *r, int rank, const hp_control_frame *frame, uint64_t now, hoo
     cause.reporter = rank;
     if (r->losses.gone >= 0)
         return 0; /* its verdict comes, and this is a consequence */
-    if (cause.code == HOOP_ERR_PEER_LOST &&
-        r->witnesses[rank].silence >= SILENT_MS * HP_MS) /* it hears nobody, so it can blame nobody */
-        hp_roster_cut_off(r, rank, now);
+    if (cause.code == HOOP_ERR_PEER_LOST && r->witnesses[rank].silence >= DEAF_MS * HP_MS)
+        hp_roster_cut_off(r, rank, now); /* it hears nobody, so it can blame nobody */
     else if (r->state == HP_ROSTER_RUNNING && hp_disagreement_note(&r->disagreement, &cause, now))
         judge_calls(r, now);
     else if (cause.code == HOOP_ERR_TIMEOUT && (cause.flags & HOOP_ERROR_BEST_EFFORT))
@@ -563,7 +563,7 @@ hp_roster_tick(hp_roster *r, uint64_t now)
 {
     hoop_error error;
     int linking = r->state == HP_ROSTER_LINKING;
-    int gone = linking ? hp_link_loss_stayed_away(&r->losses, now) : -1; /* one that is away has time to come back */
+    int gone = linking ? hp_link_loss_stayed_away(&r->losses, r->witnesses, r->peer_timeout, now) : -1;
     if (gone >= 0) {
         lose(r, gone, 0, NULL);
     } else if (linking && now >= r->deadline) {

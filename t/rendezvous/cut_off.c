@@ -141,6 +141,55 @@ test_deaf_host(void)
     sim_close(&s);
 }
 
+/* Rank `rank` calls hoop_comm_split, as conn 10 + rank. */
+static void
+split(int rank)
+{
+    hp_join join = sim_derived_of(&s, rank);
+    join.split = 1;
+    join.epoch = 100 + (uint32_t)rank; /* it can be known again */
+    join.patience = 100000;
+    join.peer_timeout = 30 * HP_SEC;
+    sim_join(&s, 10 + rank, &join);
+}
+
+/*
+ * Rank 4 waits in a split when its host hears nothing more. It has sent something a moment before its connections end, so the
+ * server has found the host silent for three seconds only. late: rank 0 calls meanwhile, and the new ring is linked.
+ */
+static void
+test_split(int late)
+{
+    start();
+    for (int rank = 1; rank < N; rank++)
+        split(rank);
+    hp_absence_see(&s.conns[4].conn, 3 * HP_SEC);
+    hp_absence_see(&s.conns[14].conn, 3 * HP_SEC);
+    sim_break(&s, 4);
+    sim_break(&s, 14);
+    sim_pass(&s, 4000);
+    if (late)
+        split(0);
+    sim_pass(&s, 22000);
+    hp_job_unreached(s.job, &s.conns[0].ring.members[4], s.now);
+    is_int(0, s.conns[0].causes + s.conns[11].causes, "in a split%s: nobody is named before peer_timeout",
+           late ? " that is complete" : "");
+    sim_pass(&s, 2000);
+    hp_job_unreached(s.job, &s.conns[0].ring.members[4], s.now);
+    ok(hear(4, "rank 4 (node3, pid 804) is cut off: its host has acknowledged nothing for 31.0 s"), "... then it is");
+    ok(s.conns[11].cause.rank == 4 && strstr(s.conns[11].cause.text, "is cut off"), "... to those in the split: %s",
+       s.conns[11].cause.text);
+    sim_close(&s);
+    start();
+    for (int rank = !late; rank < N; rank++)
+        split(rank);
+    sim_break(&s, 14);
+    sim_pass(&s, 5100);
+    ok(strstr(s.conns[11].cause.text, "rank 4 (node3, pid 804) vanished"), "of a host that was not silent: %s",
+       s.conns[11].cause.text);
+    sim_close(&s);
+}
+
 /* One path of the network is dead: whoever does not acknowledge the server either is at its end. */
 static void
 test_losses(void)
@@ -260,6 +309,8 @@ main(void)
     test_back(70, 0);
     test_answers();
     test_deaf_host();
+    test_split(0);
+    test_split(1);
     test_losses();
     test_line();
     test_server();

@@ -30,7 +30,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { REPORT_MS = 300, UNANSWERED_MS = 5000 };
+enum { REPORT_MS = 300, UNANSWERED_MS = 5000, CHORDS_MOST = 8 };
 enum { OWN_FDS = 6 };    /* a communicator's descriptors besides its links: the loop's, and the way to the server */
 enum { SPARE_FDS = 16 }; /* what it leaves to the next one, besides its ranks' ways to a server in this process */
 
@@ -156,11 +156,12 @@ take_ring(hoop_comm *comm, const hp_ring *ring, hoop_error *error)
 }
 
 static int
-neighbours_open(const hoop_comm *comm)
+are_links_open(const hoop_comm *comm)
 {
     for (uint32_t c = 0; c < comm->channels; c++)
-        if (comm->channel[c]->in[1]->state != HP_LINK_OPEN || comm->channel[c]->out[1]->state != HP_LINK_OPEN)
-            return 0;
+        for (int i = 0; i < comm->channel[c]->links; i++)
+            if (comm->channel[c]->link[i]->state != HP_LINK_OPEN)
+                return 0;
     return 1;
 }
 
@@ -265,7 +266,7 @@ run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
         hoop_result failure = find_failure(comm, reached, now, error);
         if (failure != HOOP_SUCCESS)
             return failure;
-        if (links ? neighbours_open(comm) : reached >= state)
+        if (links ? are_links_open(comm) : reached >= state)
             return HOOP_SUCCESS;
         if (hp_interrupt_asks())
             return hp_err_set(error, HOOP_ERR_ABORTED, "the program interrupted this call");
@@ -277,13 +278,39 @@ run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
 }
 
 /*
+ * The links to the neighbours, and for a few ranks of one host the chords of small operations (schedule.c), so that the first
+ * one waits for no connection: exchanges if there are two, four or eight, else one for each direction.
+ */
+static int
+make_links(const hoop_comm *comm, hp_channel *channel)
+{
+    int n = comm->size, made = hp_channel_in(channel, 1) && hp_channel_out(channel, 1);
+    if (comm->local_size < n || n > CHORDS_MOST || channel != comm->channel[0])
+        return made;
+    for (int d = 1; made && d < n; d *= 2)
+        made = (n & (n - 1)) == 0 ? hp_channel_to(channel, comm->position & d ? n - d : d) != NULL
+                                  : hp_channel_in(channel, d) && hp_channel_out(channel, d);
+    return made;
+}
+
+/* The two links of an exchange share one. */
+static int
+connections(const hp_link *link)
+{
+    return link->twin && !link->sending ? 0 : link->stripes;
+}
+
+/*
  * A rank without descriptors could tell nobody why its next communicator fails, and the others would wait for it. So this one
  * fails, on all ranks, unless it leaves enough for the next one to get as far as here.
  */
 static hoop_result
 check_descriptors(const hoop_comm *comm, hoop_error *error)
 {
-    int links = 2 * (int)(comm->channels * hp_config_number(&comm->config, HP_SET_stripes));
+    int links = 0;
+    for (uint32_t c = 0; c < comm->channels; c++)
+        for (int i = 0; i < comm->channel[c]->links; i++)
+            links += connections(comm->channel[c]->link[i]);
     int wanted = links + SPARE_FDS + (hp_server_thread_is_here() ? comm->size : 0);
     if (hp_limits_left(wanted) == wanted)
         return HOOP_SUCCESS;
@@ -300,15 +327,15 @@ check_descriptors(const hoop_comm *comm, hoop_error *error)
 static hoop_result
 open_links(hoop_comm *comm, hoop_error *error)
 {
+    for (uint32_t c = 0; c < comm->channels; c++)
+        if (!make_links(comm, comm->channel[c]))
+            return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for links");
     hoop_result result = check_descriptors(comm, error);
     if (result != HOOP_SUCCESS)
         return result;
     comm->state = HP_COMM_CONNECTING;
-    for (uint32_t c = 0; c < comm->channels; c++) {
-        if (!hp_channel_in(comm->channel[c], 1) || !hp_channel_out(comm->channel[c], 1))
-            return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for links");
+    for (uint32_t c = 0; c < comm->channels; c++)
         hp_links_dial(comm, comm->channel[c]);
-    }
     result = run_until(comm, HP_CLIENT_ROSTER, 1, error);
     if (result != HOOP_SUCCESS)
         return result;

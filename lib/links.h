@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * links: the connections of a communicator's links are made here: candidates that dialled this rank are let in or
- * refused, and the links that the belts want are dialled, the neighbours' first and chords at their first use. Baton
- * holder only.
+ * refused, and the links that the belts want are dialled: the neighbours' first, and chords at their first use, unless the
+ * few ranks of one host have them from the start. Baton holder only.
  */
 #ifndef HP_LINKS_H
 #define HP_LINKS_H

@@ -282,6 +282,25 @@ again(int rank, int size, void *arg)
     return count_descriptors(0) != fds;
 }
 
+/* Up to eight ranks of one host have their chords from the start. */
+static int
+first_operation(int rank, int size, void *arg)
+{
+    hoop_comm *comm;
+    float values[4096] = {1};
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        return 1;
+    int before = count_sockets();
+    int bad =
+        hoop_allreduce(values, values, 1, HOOP_FLOAT32, HOOP_SUM, comm) != HOOP_SUCCESS || values[0] != (float)size;
+    bad = bad || hoop_barrier(comm) != HOOP_SUCCESS ||
+          hoop_broadcast(values, values, 7, HOOP_FLOAT32, 0, comm) != HOOP_SUCCESS ||
+          hoop_allreduce(values, values, 4096, HOOP_FLOAT32, HOOP_MAX, comm) != HOOP_SUCCESS;
+    party_note("%d sockets, then %d", before, count_sockets());
+    bad = bad || count_sockets() != before;
+    return hoop_comm_destroy(comm) != HOOP_SUCCESS || bad;
+}
+
 /* With too few descriptors the error names the limit, not a wrong secret. */
 static int
 poor(int rank, int size, void *arg)
@@ -348,6 +367,10 @@ main(void)
     ok(party_run(&p, 8, two_jobs, NULL, 90) == 0,
        "two jobs interleaved on one server; one dies, the other does not notice");
     ok(party_run(&p, 3, again, NULL, 60) == 0, "thirty times create and destroy: no descriptor is left");
+    for (int size = 2; size <= 8; size++) {
+        int failed = party_run(&p, size, first_operation, NULL, 60);
+        ok(failed == 0, "the first operations of %d ranks make no connection: %s", size, p.guest[0].note);
+    }
     poverty();
     ok(party_run(&p, 200, colocated, NULL, 100) == 0, "200 ranks meet and allreduce");
     measure_wire();

@@ -214,7 +214,7 @@ test_proxy(void)
 
 /* --- strangers --- */
 
-enum { CROWD = 200, RANKS = 4, FEW = 64 };
+enum { CROWD = 200, RANKS = 4, FEW = 72 };
 
 /* Keeps `CROWD` silent connections to each port, from before anybody listens there; ends with the test. */
 static pid_t

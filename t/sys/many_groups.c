@@ -136,7 +136,7 @@ all_say(const char *const *words)
 static void
 test_ranks(void)
 {
-    static const char *const words[] = {"the limit (RLIMIT_NOFILE) is 160", "takes 8, and 3 more",
+    static const char *const words[] = {"the limit (RLIMIT_NOFILE) is 160", "takes 10, and 3 more",
                                         "raise \"ulimit -n\"", NULL};
     for (int splits = 0; splits < 2; splits++)
         for (int rank = EVERY; rank <= 1; rank += 2) {

@@ -174,7 +174,7 @@ rides(int rank, int size, void *arg)
     return !(result == HOOP_SUCCESS && sum[0] == size && sum[1] == size && sum[2] == size);
 }
 
-enum { VICTIM = 3 };
+enum { VICTIM = 3, MANY = 9 }; /* so many ranks have no chord before they use it */
 
 /* Rank 3 is killed after that, and the others wait for it. */
 static int
@@ -212,7 +212,8 @@ misses(int rank, int size, void *splits)
     (void)size;
     setenv("HOOP_PEER_TIMEOUT_MS", "5000", 1);
     setenv("HOOP_LOCAL_RANK", "0", 1);
-    proxy_stand_before(doors, rank);
+    if (rank < PROXY_DOORS)
+        proxy_stand_before(doors, rank);
     hoop_result result = party_create(&comm);
     party_mark();
     if (rank == VICTIM && result == HOOP_SUCCESS && party_await_marks(size))
@@ -241,10 +242,10 @@ unseen(void)
 {
     for (int splits = 0; splits < 2; splits++) {
         proxy_reset(doors);
-        is_int(1, party_run(&p, RANKS, misses, splits ? &p : NULL, 60),
+        is_int(1, party_run(&p, MANY, misses, splits ? &p : NULL, 60),
                "a rank ends behind a proxy while %s: it is named when peer_timeout is up",
                splits ? "another waits in a split" : "another waits for its message");
-        for (int rank = 0; rank < RANKS; rank++)
+        for (int rank = 0; rank < MANY; rank++)
             diag("rank %d: %s", rank, p.guest[rank].note);
     }
 }

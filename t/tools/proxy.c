@@ -219,7 +219,8 @@ pull(connection *c, int back, size_t most)
     }
     t->seen += (uint64_t)n;
     t->tail += (size_t)n;
-    atomic_store(&d->passed[back], t->seen);
+    if (t->seen > atomic_load(&d->passed[back]))
+        atomic_store(&d->passed[back], t->seen);
 }
 
 static void

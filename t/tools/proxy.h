@@ -45,7 +45,7 @@ typedef struct proxy_door {
     atomic_int stalled;      /* while 1, nothing moves either way, and nobody is told */
     atomic_uint segment;     /* pieces of 1 to so many bytes leave one by one; 0: as they come */
     atomic_uint rate;        /* bytes a second and direction; 0: any */
-    atomic_ullong passed[2]; /* bytes of the connection that moved last, there and back */
+    atomic_ullong passed[2]; /* bytes of the connection that carried most, there and back */
 } proxy_door;
 
 typedef struct proxy {

@@ -534,7 +534,7 @@ hp_job_probed(hp_job *job, const hp_member *who, int ended, uint64_t now)
 {
     int awaited = ended && hp_recall_is_awaited(job, who, now);
     for (hp_join_group *m = job->join_groups; m; m = m->next)
-        hp_join_group_probed(m, who, ended, now);
+        awaited |= hp_join_group_probed(m, who, ended, now);
     for (hp_roster *r = job->rosters; r; r = r->next) {
         int rank = hp_ring_rank_of(&r->ring, who);
         if (rank >= 0 && ended && (awaited || !hp_recall_may_have_left(job, r, rank, now)))

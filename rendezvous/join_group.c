@@ -313,13 +313,14 @@ hp_join
 hp_join_group_joined(const hp_join_group *m, int joined)
 {
     const hp_joined *entry = &m->joined[joined];
-    hp_join join = {
-        .member = entry->member, .epoch = entry->number, .color = entry->color, .completed = entry->completed};
-    join.shrink = m->shrink;
-    join.grow = m->grow;
-    join.parent = m->parent;
-    join.split = m->split;
-    return join;
+    return (hp_join){.member = entry->member,
+                     .epoch = entry->number,
+                     .color = entry->color,
+                     .completed = entry->completed,
+                     .shrink = m->shrink,
+                     .grow = m->grow,
+                     .parent = m->parent,
+                     .split = m->split};
 }
 
 void
@@ -356,18 +357,19 @@ hp_join_group_broke(hp_join_group *m, const void *peer, uint64_t now)
     entry->alive = 0;
 }
 
-void
+int
 hp_join_group_probed(hp_join_group *m, const hp_member *who, int ended, uint64_t now)
 {
-    for (int i = 0; i < m->joined_n; i++) {
-        hp_joined *entry = &m->joined[i];
-        if (!entry->away || !hp_member_same(&entry->member, who))
-            continue;
-        entry->alive = now;
-        entry->silence = 0;
-        if (ended)
-            vanished(m, &entry->member, now);
-    }
+    int i = 0;
+    while (i < m->joined_n && !(m->joined[i].away && hp_member_same(&m->joined[i].member, who)))
+        i++;
+    if (i == m->joined_n)
+        return 0;
+    m->joined[i].alive = now;
+    m->joined[i].silence = 0;
+    if (ended)
+        vanished(m, &m->joined[i].member, now);
+    return 1;
 }
 
 void
@@ -492,10 +494,8 @@ await_away(hp_join_group *m, uint64_t now)
         /* a proxy may close and refuse for as long as it takes to start it again */
         uint64_t patience =
             entry->member.proxied ? m->peer_timeout : hp_return_ms(entry->silence, m->peer_timeout) * HP_MS;
-        if (!entry->away || now - since < patience)
-            continue;
-        vanished(m, &entry->member, now);
-        return;
+        if (entry->away && now - since >= patience)
+            vanished(m, &entry->member, now);
     }
 }
 

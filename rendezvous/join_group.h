@@ -85,8 +85,8 @@ void hp_join_group_withdraw(hp_join_group *join_group, int joined);
  * long as a member dials, or as its process is proven to be alive; a world would have been joined anew in any case.
  */
 void hp_join_group_broke(hp_join_group *join_group, const void *peer, uint64_t now);
-/* A process that is away has ended for certain, or is alive. */
-void hp_join_group_probed(hp_join_group *join_group, const hp_member *who, int ended, uint64_t now);
+/* A process has ended for certain, or is alive. 1: it is one of those that wait here, and is away. */
+int hp_join_group_probed(hp_join_group *join_group, const hp_member *who, int ended, uint64_t now);
 /*
  * Fails a world that waits for a rank that has ended. A world of another size, or one whose ranks the server assigns,
  * may be complete without it, and goes on waiting.

@@ -299,7 +299,8 @@ main(void)
         UINT64_C(5057014748),           /* a part sees an end before its parent is known again */
         UINT64_C(7012964468),           /* and after that */
         UINT64_C(4247940549862833952),  /* a reset in the moment of the end */
-        UINT64_C(7213306264)            /* two ends that a restarted server cannot order */
+        UINT64_C(7213306264),           /* two ends that a restarted server cannot order */
+        UINT64_C(7460759342)            /* and one of a rank in a split, of which its ring does not hear */
     };
     const uint64_t deadly = UINT64_C(1) << 32; /* storms of such seeds have a server that dies */
     const char *given = getenv("HOOP_TEST_SEED"), *storms = getenv("HOOP_TEST_STORMS");

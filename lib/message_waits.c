@@ -90,6 +90,20 @@ oldest(const hoop_comm *comm)
     return NULL;
 }
 
+int
+hp_message_waits_of(const hoop_work *work, hp_message *first)
+{
+    int found = 0;
+    for (size_t i = 0; i < work->message_count; i++) {
+        const hp_message *m = &work->messages[i];
+        if (!m->done && !found)
+            *first = *m;
+        if (!m->done)
+            found = found == 2 || m->peer != first->peer ? 2 : 1;
+    }
+    return found;
+}
+
 hp_awaited
 hp_message_waits_oldest(const hoop_comm *comm)
 {

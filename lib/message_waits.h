@@ -29,6 +29,9 @@ hp_awaited hp_message_waits_oldest(const hoop_comm *comm);
 /* For the server: the message that has waited longest, and what for; call.kind 0: none waits for a rank or the GPU. */
 hp_waiting hp_message_waits_find(const hoop_comm *comm, uint64_t now);
 
+/* Copies the first message of the work that is not complete. 0: there is none; 1: all others are with its peer, too; 2: not. */
+int hp_message_waits_of(const hoop_work *work, hp_message *first);
+
 /* The link that has ended, while a message needs it that is not complete; NULL: there is none. */
 hp_link *hp_message_waits_lost(const hoop_comm *comm, const hp_peer *peer);
 

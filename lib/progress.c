@@ -11,6 +11,7 @@
 #include "lib/devices.h"
 #include "lib/fault.h"
 #include "lib/links.h"
+#include "lib/message_waits.h"
 #include "lib/reports.h"
 #include "lib/round.h"
 #include "lib/spin.h"
@@ -336,11 +337,15 @@ await_end(hoop_comm *comm)
 }
 
 int
-hp_progress_overdue(hoop_comm *comm, uint64_t sequence, uint64_t waited)
+hp_progress_overdue(hoop_comm *comm, const hoop_work *work, uint64_t waited, hp_message *first, int *messages)
 {
+    *messages = 0;
     if (!hp_baton_take(comm, hp_now() + STUCK))
         return 0;
-    hp_reports_overdue(comm, sequence, waited);
+    if (!work->after || hp_work_is_done(atomic_load(&work->after->state)))
+        *messages = hp_message_waits_of(work, first);
+    if (!*messages)
+        hp_reports_overdue(comm, work->sequence, waited);
     give(comm);
     return 1;
 }

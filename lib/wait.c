@@ -102,22 +102,24 @@ static int
 expire(hoop_work *work, uint64_t waited)
 {
     hoop_comm *comm = work->comm;
-    const hp_message *first = work->messages; /* which is named; the server judges operations only */
+    hp_message first; /* is named; the server judges operations only */
     hoop_error error;
+    int messages;
     char me[96], peer[96], call[192] = "";
     if (atomic_load(&work->state) & HP_WORK_ENDED)
         return hp_progress_wait(comm, work, HP_NEVER);
-    if (first)
-        hp_message_print(first, hp_comm_name(comm, first->peer, peer), call, sizeof(call));
-    else if (hp_progress_overdue(comm, work->sequence, waited) && hp_progress_wait(comm, work, deadline_of(JUDGED_MS)))
+    int driven = hp_progress_overdue(comm, work, waited, &first, &messages);
+    if (driven && !messages && hp_progress_wait(comm, work, deadline_of(JUDGED_MS)))
         return 1;
+    if (messages)
+        hp_message_print(&first, hp_comm_name(comm, first.peer, peer), call, sizeof(call));
     hp_err_set(&error, HOOP_ERR_TIMEOUT, "%s has waited %.1f s %s %s%s, which was the limit of that wait",
-               hp_comm_name(comm, comm->rank, me), (double)waited / 1e9, first ? "in" : "for",
-               first ? call : hp_say_operation(work->sequence, &work->call).text,
+               hp_comm_name(comm, comm->rank, me), (double)waited / 1e9, messages ? "in" : "for",
+               messages ? call : hp_say_operation(work->sequence, &work->call).text,
                work->message_count > 1 ? " and others of one call" : "");
-    error.rank = !first ? comm->rank : work->message_count == 1 ? first->peer : -1;
+    error.rank = !messages ? comm->rank : messages == 1 ? first.peer : -1;
     error.reporter = comm->rank;
-    error.sequence = first ? HP_NO_OPERATION : work->sequence;
+    error.sequence = messages ? HP_NO_OPERATION : work->sequence;
     hp_progress_abort(comm, &error);
     return is_done(work);
 }

@@ -176,6 +176,59 @@ no_message(int rank, int size, void *arg)
     return bad;
 }
 
+typedef enum several { WITH_COLLECTIVE, MESSAGES, ALLTOALLV } several;
+
+static hoop_result
+start_several(several what, int rank, hoop_comm *comm, hoop_work **work)
+{
+    static const size_t ones[RANKS] = {1, 1, 1};
+    static int32_t one[RANKS] = {1, 1, 1}, in[RANKS], sum;
+    if (what == ALLTOALLV)
+        return hoop_ialltoallv(one, in, ones, NULL, ones, NULL, HOOP_INT32, comm, work);
+    hoop_group_start(comm);
+    if (what == WITH_COLLECTIVE)
+        hoop_allreduce(one, &sum, 1, HOOP_INT32, HOOP_SUM, comm);
+    if (rank == 0)
+        hoop_send(one, 1, HOOP_INT32, 2, 3, comm);
+    else
+        hoop_recv(in, 1, HOOP_INT32, 0, 3, comm);
+    if (what == MESSAGES && rank == 0)
+        hoop_recv(in, 1, HOOP_INT32, LATE, 7, comm);
+    return hoop_igroup_end(comm, work);
+}
+
+/* Rank 0 waits for several messages, and perhaps for a collective; all but what rank 1 takes part in have ended before. */
+static int
+waits_for_several(int rank, int size, void *arg)
+{
+    const several what = *(const several *)arg;
+    hoop_error error = {.size = sizeof(error)};
+    hoop_comm *comm = party_join(1);
+    hoop_work *work = NULL;
+    hoop_barrier(comm);
+    double since = party_clock();
+    if (rank == LATE)
+        party_await_marks(1);
+    else
+        start_several(what, rank, comm, &work);
+    hoop_result result = rank == 0 ? hoop_work_wait_or_fail(work, 1000) : work ? hoop_work_wait(work, -1) : 0;
+    double seconds = party_clock() - since;
+    hoop_comm_error(comm, &error);
+    if (rank == 0)
+        note(result == HOOP_ERR_TIMEOUT && seconds < 2 + tap_room() && error.rank == LATE, "names rank 1", seconds,
+             &error);
+    if (rank == 0 && what == WITH_COLLECTIVE)
+        note(strstr(error.text, "has not entered operation") != NULL, "the collective", seconds, &error);
+    else if (rank == 0)
+        note(strstr(error.text, what == MESSAGES ? "in recv of 1 x int32 (tag 7) from rank 1 (" : "rank 1 (") &&
+                 strstr(error.text, "and others of one call"),
+             "the message", seconds, &error);
+    if (rank == 0)
+        party_mark();
+    hoop_comm_destroy(comm);
+    return bad;
+}
+
 static void
 play_scene(int i)
 {
@@ -197,6 +250,11 @@ main(void)
     is_int(0, party_run(&p, 2, mistakes, NULL, 60), "wrong limits are refused");
     is_int(0, party_run(&p, 2, progresses, NULL, 60), "a limit ends an operation that progresses");
     is_int(0, party_run(&p, 2, no_message, NULL, 60), "a limit ends a receive, and names its sender");
+    for (several what = WITH_COLLECTIVE; what <= ALLTOALLV; what++)
+        is_int(0, party_run(&p, RANKS, waits_for_several, &what, 60), "a limit on %s names who is missed",
+               what == ALLTOALLV  ? "an alltoallv"
+               : what == MESSAGES ? "several messages"
+                                  : "a group with a collective");
     party_close(&p);
     tap_scenes(SCENES, play_scene);
     return tap_failures() != 0;

@@ -156,10 +156,19 @@ stay(hoop_comm *comm)
 
 /* The ring has failed, so that nobody waits for this rank any more. */
 static int
-has_failed(const hoop_comm *comm)
+has_failed(const hoop_comm *comm, hoop_error *verdict)
+{
+    return comm->client && hp_membership_verdict(hp_client_membership(comm->client), verdict);
+}
+
+/* Since its last call the ring may have failed. That another rank has ended is nothing to one that waits for nobody. */
+static void
+hear_verdict(hoop_comm *comm)
 {
     hoop_error verdict;
-    return comm->client && hp_membership_verdict(hp_client_membership(comm->client), &verdict);
+    hp_loop_run(comm->loop, 0);
+    if (has_failed(comm, &verdict) && verdict.code != HOOP_ERR_PEER_LOST)
+        hp_fault_check(comm, hp_loop_now(comm->loop));
 }
 
 /*
@@ -173,8 +182,9 @@ part(hoop_comm *comm)
     hp_stall_warning warning = {0};
     uint64_t visit = 0;
     hp_link *open;
+    hoop_error verdict;
     comm->fault.asked = NULL;
-    for (uint64_t now = began; (open = needed(comm, now - began)) && !has_failed(comm); now = hp_now()) {
+    for (uint64_t now = began; (open = needed(comm, now - began)) && !has_failed(comm, &verdict); now = hp_now()) {
         uint64_t loop_now = hp_loop_now(comm->loop);
         if (now - began >= stay(comm)) {
             warn_of(comm, open, 1, now - began);
@@ -224,6 +234,8 @@ hp_leave(hoop_comm *comm)
     if (!finish(comm))
         return 0;
     hp_progress_stop(comm);
+    if (!atomic_load(&comm->fault.failed))
+        hear_verdict(comm);
     /* A program that leaves messages unread has mostly forgotten a receive. */
     uint64_t unread = hp_messages_unread(comm, &rank);
     if (unread && !atomic_load(&comm->fault.failed))

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A rank destroys its communicator while operations are in flight that no other rank completes. That ends long before
- * the time-out, and every rank gets the reason.
+ * the time-out, and every rank gets the reason. One that leaves when another has ended the ring gets it, too.
  */
 #include "hoop.h"
 #include "t/sys/told.h"
 #include "t/tap/tap.h"
 
+#include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +58,48 @@ others_leave(int rank, int size, void *arg)
     return tell(NULL, hoop_comm_destroy(comm), since);
 }
 
+static int
+server_says(const char *part)
+{
+    char line[512];
+    int found = 0;
+    FILE *f = fopen(p.log, "r");
+    while (f && !found && fgets(line, sizeof(line), f))
+        found = strstr(line, part) != NULL;
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* Rank 0 ends the ring, or, with a signal, itself. The server has told the others before they leave; they have called nothing. */
+static int
+hears_late(int rank, int size, void *signal)
+{
+    hoop_comm *comm = party_join(1);
+    double since = party_clock();
+    if (rank == 0 && signal)
+        raise(SIGKILL);
+    if (rank == 0)
+        hoop_comm_abort(comm, "the loss is NaN");
+    for (tap_wait w = {0}; !server_says(signal ? "vanished" : "the loss is NaN") && tap_waits(&w);)
+        party_nap(0.01);
+    return tell(NULL, hoop_comm_destroy(comm), since);
+}
+
+static void
+test_hears_late(void)
+{
+    int ended = 0;
+    party_run(&p, 3, hears_late, NULL, 60);
+    for (int rank = 0; rank < 3; rank++)
+        ended += hear(rank).result == HOOP_ERR_ABORTED && hear(rank).rank == 0 &&
+                 strstr(hear(rank).text, "the loss is NaN");
+    is_int(3, ended, "a rank ends the ring while the others compute: these hear of it when they leave");
+    party_run(&p, 3, hears_late, &p, 60);
+    is_int(2, (hear(1).result == HOOP_SUCCESS) + (hear(2).result == HOOP_SUCCESS),
+           "a rank ends when nobody waits for it: the others leave well");
+}
+
 static void
 test_unmatched(int size, int from, const char *call)
 {
@@ -91,6 +135,7 @@ main(void)
     tap_limit(300);
     party_open(&p);
     setenv("HOOP_OP_TIMEOUT_MS", "60000", 1);
+    test_hears_late();
     test_unmatched(2, 1, "recv of 4 x int32 (tag 3) from rank 1");
     test_unmatched(3, HOOP_ANY_RANK, "recv of 4 x int32 (tag 3) from any rank");
     for (int size = 2; size <= 5; size += 3) {

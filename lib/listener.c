@@ -186,7 +186,8 @@ expect(const hp_listener *listener)
 {
     int world = 0;
     for (const hp_listener_entry *entry = listener->entries; entry; entry = entry->next)
-        world += world < HP_WORLD_MOST ? entry->size : 0;
+        world +=
+            world < HP_WORLD_MOST ? entry->size + entry->per_rank : 0; /* a neighbour dials all its stripes at once */
     hp_acceptor_expect(listener->acceptor, world);
 }
 

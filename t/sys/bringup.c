@@ -301,6 +301,30 @@ first_operation(int rank, int size, void *arg)
     return hoop_comm_destroy(comm) != HOOP_SUCCESS || bad;
 }
 
+static int lines;
+
+static void
+count_line(void *arg, int level, const char *line)
+{
+    (void)arg;
+    (void)level;
+    if (lines++ == 0)
+        party_note("%s", line);
+}
+
+/* Each neighbour makes 128 connections at once. */
+static int
+wide(int rank, int size, void *arg)
+{
+    setenv("HOOP_CHANNELS", "8", 1);
+    setenv("HOOP_STRIPES", "16", 1);
+    setenv("HOOP_SHM", "0", 1);
+    hoop_log_to(count_line, NULL);
+    hoop_comm *part = NULL, *comm = party_join(1);
+    int bad = hoop_comm_split(comm, 0, rank, &part) != HOOP_SUCCESS || hoop_comm_destroy(part) != HOOP_SUCCESS;
+    return hoop_comm_destroy(comm) != HOOP_SUCCESS || bad || lines;
+}
+
 /* With too few descriptors the error names the limit, not a wrong secret. */
 static int
 poor(int rank, int size, void *arg)
@@ -371,6 +395,8 @@ main(void)
         int failed = party_run(&p, size, first_operation, NULL, 60);
         ok(failed == 0, "the first operations of %d ranks make no connection: %s", size, p.guest[0].note);
     }
+    int loud = party_run(&p, 3, wide, NULL, 60);
+    ok(loud == 0, "eight channels of sixteen stripes: no rank complains%s", loud ? p.guest[0].note : "");
     poverty();
     ok(party_run(&p, 200, colocated, NULL, 100) == 0, "200 ranks meet and allreduce");
     measure_wire();

@@ -284,6 +284,7 @@ struct hoop_comm {
     hoop_config config;
     hp_secret *bootstrap_secret; /* bootstrap.c's, while the communicator joins; it is config.secret then */
     unsigned forks;              /* hp_forks() at creation */
+    uint64_t serial;             /* 1, 2, 3 ... in this process; an address may be used again */
     hoop_comm *next_registered, *previous_registered; /* registry.c's */
 
     /* the ring: join.c's, constant once the communicator is handed out */

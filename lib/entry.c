@@ -17,7 +17,7 @@
 #include <string.h>
 
 static _Thread_local struct {
-    const hoop_comm *comm;
+    uint64_t serial; /* of its communicator; 0: it belongs to none */
     hoop_error error;
     int later; /* of a call that a failed communicator takes, too */
 } latest;      /* this thread's last error */
@@ -27,7 +27,7 @@ static _Thread_local hp_receipt received; /* by the last receive whose end this 
 hoop_result
 hp_entry_fail(const hoop_comm *comm, const hoop_error *error)
 {
-    latest.comm = comm;
+    latest.serial = comm ? comm->serial : 0;
     latest.error = *error;
     latest.later = 0;
     return error->code;
@@ -81,9 +81,9 @@ void
 hp_entry_error(const hoop_comm *comm, hoop_error *error)
 {
     hp_err_clear(error);
-    if (comm && atomic_load(&comm->fault.known) && !(comm == latest.comm && latest.later))
+    if (comm && atomic_load(&comm->fault.known) && !(comm->serial == latest.serial && latest.later))
         *error = kept(comm);
-    else if (latest.error.code != HOOP_SUCCESS && (!comm || comm == latest.comm))
+    else if (latest.error.code != HOOP_SUCCESS && (!comm || comm->serial == latest.serial))
         *error = latest.error;
     if (error->sequence == HP_NO_OPERATION)
         error->sequence = 0;

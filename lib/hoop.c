@@ -48,7 +48,7 @@ hoop_comm_stats(const hoop_comm *comm, hoop_stats *stats)
     hoop_stats found = {0};
     if (!comm || !stats || stats->size < offsetof(hoop_stats, operations) + sizeof(found.operations))
         return hp_entry_refuse(
-            NULL, HOOP_ERR_INVALID_ARGUMENT,
+            comm, HOOP_ERR_INVALID_ARGUMENT,
             "hoop_comm_stats: comm or stats is NULL, or stats->size was not set to sizeof(hoop_stats)");
     hp_stats_fill(mine, &found);
     found.size = stats->size < sizeof(found) ? stats->size : sizeof(found);

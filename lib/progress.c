@@ -29,7 +29,9 @@ enum { STUCK_POLLS = 20, POLL_MS = 250, REPORT_MS = 100 }; /* so many polls with
 hoop_result
 hp_progress_init(hoop_comm *comm, hoop_error *error)
 {
+    static _Atomic uint64_t made;
     hp_driver *d = &comm->driver;
+    comm->serial = atomic_fetch_add(&made, 1) + 1;
     hp_baton_init(d);
     comm->loop = hp_loop_new();
     if (!comm->loop)

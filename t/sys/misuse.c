@@ -482,6 +482,26 @@ late_rank_as_thread(int rank, int size, void *arg)
     return !is_refused(&late) || !still_right(comm) || hoop_comm_destroy(comm) != HOOP_SUCCESS;
 }
 
+/* The memory of a communicator may be used again for the next one, which has no error. */
+static void
+errors_of_two(void)
+{
+    hoop_error e = {.size = sizeof(e)};
+    hoop_comm *comm = NULL;
+    int stale = 0;
+    for (int i = 0; i < 20; i++) {
+        if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+            bail("no ring of one");
+        hoop_comm_error(comm, &e);
+        stale += e.code != HOOP_SUCCESS;
+        hoop_allreduce(NULL, NULL, 1, HOOP_INT32, HOOP_SUM, comm);
+        hoop_comm_error(comm, &e);
+        stale += e.code != HOOP_ERR_INVALID_ARGUMENT;
+        hoop_comm_destroy(comm);
+    }
+    is_int(0, stale, "each communicator has its own error, wherever it lies");
+}
+
 /* An older program's hoop_error may be shorter, and then has its own end of the sentence. */
 static void
 error_sizes(void)
@@ -511,8 +531,9 @@ main(void)
 {
     party p;
     tap_limit(240);
-    plan(20);
+    plan(21);
     error_sizes();
+    errors_of_two();
     party_open(&p);
     ok(party_run(&p, 1, mistakes, NULL, 90) == 0, "wrong arguments, a ring of one");
     ok(party_run(&p, 3, mistakes, NULL, 90) == 0, "wrong arguments, three ranks");

@@ -529,6 +529,9 @@ sizes_of_the_struct(void)
     is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_comm_stats(comm, &of.s), "a struct that is too small");
     is_int(99, (long long)of.s.operations, "... is as it was");
     is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_comm_stats(comm, NULL), "no struct");
+    hoop_error e = {.size = sizeof(e)};
+    hoop_comm_error(comm, &e);
+    ok(strstr(e.text, "stats is NULL"), "is the communicator's error: %s", e.text);
     of.s.size = sizeof(of.s);
     is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_comm_stats(NULL, &of.s), "no communicator");
     hoop_comm_destroy(comm);
@@ -555,7 +558,7 @@ int
 main(void)
 {
     static const int ranks[] = {2, 3, 5};
-    plan(32);
+    plan(33);
     sizes_of_the_struct();
     party_open(&p);
     for (int i = 0; i < 3; i++) {

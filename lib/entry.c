@@ -152,7 +152,7 @@ int
 hp_entry_receives(const hoop_work *work, hp_receipt *out)
 {
     const hp_message *message = work->messages;
-    if (work->message_count != 1 || message->sending || message->call.kind != HP_SEND)
+    if (work->grouped || work->message_count != 1 || message->sending || message->call.kind != HP_SEND)
         return 0;
     *out = (hp_receipt){.known = 1, .peer = message->peer, .count = (size_t)message->call.count};
     return 1;

@@ -121,6 +121,7 @@ void
 hp_group_add(hoop_work *work)
 {
     if (work->messages) {
+        work->grouped = 1;
         group.messages = work;
         return;
     }

@@ -65,6 +65,7 @@ struct hoop_work {
     hp_message *messages;   /* ... points at it, or at the array; NULL: it has none */
     size_t message_count, messages_left;
     int alltoallvs;      /* among them, each of which has a number */
+    int grouped;         /* they are of a group: no getter tells of what they receive */
     hoop_work *after;    /* the last collective of the same group: this work is not complete before that one */
     hoop_work *previous; /* running list */
 

@@ -111,7 +111,15 @@ larger_works(int rank, int size, void *arg)
     hoop_group_start(comm);
     hoop_recv(to, sizeof(to), HOOP_UINT8, rank, 5, comm);
     hoop_send(from, ROOM, HOOP_UINT8, rank, 5, comm);
-    good = good && is_well(hoop_group_end(comm), comm) && holds(99, ROOM);
+    good = good && is_well(hoop_group_end(comm), comm) && holds(99, ROOM) && got(NULL, rank, sizes[SIZES - 1] / 4);
+    hoop_group_start(comm);
+    hoop_recv(to, sizeof(to), HOOP_UINT8, rank, 5, comm); /* alone in its group, but not of hoop_irecv */
+    good = good && is_well(hoop_igroup_end(comm, &receive), comm) &&
+           is_well(hoop_send(from, 5, HOOP_UINT8, rank, 5, comm), comm);
+    for (done = 0; good && !done;)
+        good = is_well(hoop_work_test(receive, &done), comm);
+    good = good && hoop_work_received(receive, NULL, NULL) == HOOP_ERR_INVALID_USAGE &&
+           is_well(hoop_work_wait(receive, -1), comm) && got(NULL, rank, sizes[SIZES - 1] / 4);
     return !good | (hoop_comm_destroy(comm) != HOOP_SUCCESS);
 }
 

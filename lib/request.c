@@ -175,7 +175,9 @@ check_options(const hp_request *r, hoop_error *error)
         return HOOP_SUCCESS;
     if (r->options->size < sizeof(r->options->size) || r->options->size > OPTIONS_MOST)
         return refuse(error, "options->size must be sizeof(hoop_call_options)");
-    if (r->options->size > offsetof(hoop_call_options, residual) && r->options->size < sizeof(hoop_call_options))
+    size_t size = r->options->size;
+    if (size < sizeof(hoop_call_options) && size != offsetof(hoop_call_options, order) &&
+        size != offsetof(hoop_call_options, wire) && size != offsetof(hoop_call_options, residual))
         return refuse(error, "options->size ends in the middle of an option");
     for (size_t i = sizeof(hoop_call_options); i < r->options->size; i++)
         if (bytes[i])

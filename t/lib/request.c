@@ -222,6 +222,10 @@ test_options(void)
     ok(passes(r) && !r.residual, "nor is what lies behind the options of an earlier version");
     options.known.size += sizeof(float *);
     refused(r, "ends in the middle of an option", "half an option");
+    options.known.size = offsetof(hoop_call_options, wire) - 2;
+    refused(r, "ends in the middle of an option", "half of the first one");
+    options.known.size = offsetof(hoop_call_options, wire);
+    ok(passes(r), "the first one alone");
     options.known.size = sizeof(size_t) - 1;
     refused(r, "sizeof(hoop_call_options)", "a size that is too small");
     options.known.size = SIZE_MAX;

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "gpu/cuda.h"
 #include "lib/account.h"
@@ -20,6 +21,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Everything that needs no other rank. */
 static hoop_result
@@ -307,16 +309,31 @@ hoop_comm_history(const hoop_comm *comm, uint64_t *least, uint64_t *most)
     return HOOP_SUCCESS;
 }
 
+enum { WHY_MOST = 120 };
+
+/* Whole characters of UTF-8, and no others than the ranks will get that are told. */
+static void
+take_reason(const char *why, char reason[WHY_MOST + 1])
+{
+    size_t n = strnlen(why, WHY_MOST + 1);
+    for (n = n > WHY_MOST ? WHY_MOST : n; n > 0 && ((unsigned char)why[n] & 0xc0) == 0x80; n--)
+        ;
+    memcpy(reason, why, n);
+    reason[n] = 0;
+    hp_text_tame(reason, n, 0);
+}
+
 hoop_result
 hoop_comm_abort(hoop_comm *comm, const char *why)
 {
     hoop_error error;
-    char me[96];
+    char me[96], reason[WHY_MOST + 1];
     hoop_result result = hp_entry_check(comm);
     if (!comm || comm->forks != hp_forks())
         return result;
-    hp_err_set(&error, HOOP_ERR_ABORTED, "%s aborted the job%s%.120s", hp_comm_name(comm, comm->rank, me),
-               why ? ": " : "", why ? why : "");
+    take_reason(why ? why : "", reason);
+    hp_err_set(&error, HOOP_ERR_ABORTED, "%s aborted the job%s%s", hp_comm_name(comm, comm->rank, me), why ? ": " : "",
+               reason);
     error.rank = error.reporter = comm->rank;
     if (hp_progress_abort(comm, &error))
         return HOOP_SUCCESS;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * output: a sink is a descriptor, a queue, and the screen that fills the queue. The descriptor's flags belong to all
- * processes that share it, so it stays blocking: poll tells whether it takes bytes, and a pipe or terminal that does
- * takes at least 4 KiB (PIPE_BUF) without blocking. If standard output and error are the same terminal or file, they
+ * processes that share it, so it stays blocking: poll tells whether it takes bytes, and a pipe that does takes at least
+ * 4 KiB (PIPE_BUF) without blocking. A terminal may take one byte and block for the next, so it is opened once more, with
+ * flags of its own. If standard output and error are the same terminal or file, they
  * are one sink, so that an unfinished line of one is ended before a line of the other begins.
  *
  * The ranks' files are opened relative to a folder that has been checked, so that it cannot be exchanged in between. All
@@ -38,7 +39,7 @@ typedef struct rank_files {
 
 typedef struct sink {
     hp_output *output;
-    int fd;
+    int fd, own; /* own: a terminal's, which is fd, too; -1: none */
     int is_file, broken;
     hp_buffer queue;
     hp_screen *screen; /* NULL: nothing is shown here */
@@ -114,7 +115,10 @@ static void
 open_sink(hp_output *output, sink *s, int fd)
 {
     struct stat st;
-    *s = (sink){.output = output, .fd = fd};
+    char path[40];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    int own = isatty(fd) ? open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+    *s = (sink){.output = output, .fd = own >= 0 ? own : fd, .own = own};
     s->is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
@@ -138,6 +142,8 @@ close_sink(sink *s)
     hp_timer_free(s->timer);
     hp_watch_free(s->watch);
     hp_buffer_free(&s->queue);
+    if (s->own >= 0)
+        close(s->own);
 }
 
 static const char *const names[STREAMS] = {"stdout", "stderr"};

@@ -441,10 +441,10 @@ static void
 interrupted(hp_run *run, int number)
 {
     const char *name = number == SIGINT ? "SIGINT" : number == SIGTERM ? "SIGTERM" : "SIGHUP";
-    if (run->by_signal == number && hp_loop_now(run->loop) < run->signalled_at + ONE_SIGNAL)
-        return;
+    if (run->by_signal != 0 && hp_loop_now(run->loop) < run->signalled_at + ONE_SIGNAL)
+        return; /* whoever ends a program may send two different ones at once */
     if (run->by_signal != 0) {
-        hp_diag(run->output, "%s again; killing the remaining processes", name);
+        hp_diag(run->output, "%s%s; killing the remaining processes", name, run->by_signal == number ? " again" : "");
         run->stop_now = 1;
         stop(run, run->status, 0);
         return;

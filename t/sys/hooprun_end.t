@@ -89,6 +89,46 @@ told_twice()
     ok 'nothing is left' none_left
 }
 
+# A program that saves what it has, in a process group of its own, as timeout(1) has it, or a shell with job control.
+cat >keeper <<'END'
+#!/bin/sh
+trap 'sleep 1; echo saved >saved; exit 0' TERM
+echo $$ >>pids
+while :; do sleep 0.1; done
+END
+chmod +x keeper
+export keeper=$tmp/keeper
+is_stopped() { grep -q ' [tT] ' "/proc/$1/stat"; }
+grouped()
+{
+    rm -f saved
+    launch 2 -n 1 sh -c 'echo $$ >>pids; timeout 200 "$keeper"; echo over'
+    kill -TSTP "$started"
+    ok 'Ctrl-Z stops what is in another group of the rank, too' await is_stopped "$(tail -1 pids)"
+    await is_stopped "$started"
+    kill -CONT "$started"
+    kill -TERM "$started"
+    wait "$started"
+    is 143 $? 'TERM, and a program in another group: exit status'
+    is saved "$(cat saved)" 'it gets TERM, and the time to save'
+    ok 'nothing is left' none_left
+}
+
+# Two different signals at once are one, as a service manager may send them.
+two_at_once()
+{
+    rm -f saved
+    launch 1 -n 1 "$keeper"
+    kill -STOP "$started"
+    kill -HUP "$started"
+    kill -TERM "$started"
+    kill -CONT "$started"
+    wait "$started"
+    like '^1(29|43)$' $? 'HUP and TERM at once: exit status'
+    is saved "$(cat saved)" 'the rank has the time to save'
+    nok 'and nobody says that it is killed' grep killing err
+}
+
 launcher_killed()
 {
     for kind in $(for round in $(seq "$rounds"); do echo obedient stubborn; done); do
@@ -182,7 +222,7 @@ forwarded()
     done
 }
 
-for name in told stubborn told_twice launcher_killed group_killed agent_killed stopped one_fails orphans unread forwarded; do
+for name in told stubborn told_twice two_at_once launcher_killed group_killed agent_killed stopped one_fails orphans unread forwarded; do
     scene "$name" "$name"
 done
 scenes_end

@@ -218,12 +218,29 @@ signal_group(pid_t group, int signal)
     return ours;
 }
 
+/* What timeout(1), or a shell with job control, has put into another group of a rank's session. */
+static void
+signal_other_groups(const hp_ranks *ranks, int signal)
+{
+    pid_t *list;
+    size_t n = hp_proctree_list(getpid(), &list);
+    for (size_t k = 0; k < n; k++)
+        for (int i = 0; i < ranks->count; i++) {
+            pid_t session = ranks->rank[i].group;
+            if (session > 0 && getsid(list[k]) == session && getpgid(list[k]) != session)
+                kill(list[k], signal);
+        }
+    free(list);
+}
+
 int
 hp_ranks_signal(hp_ranks *ranks, int signal)
 {
     int found = 0;
     for (int i = 0; i < ranks->count; i++)
         found += signal_group(ranks->rank[i].group, signal);
+    if (signal == SIGTERM || signal == SIGSTOP || signal == SIGCONT)
+        signal_other_groups(ranks, signal);
     return found;
 }
 

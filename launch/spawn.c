@@ -453,6 +453,20 @@ signal_marked(const table *all, int signal)
             kill(all->list[i].pid, signal);
 }
 
+size_t
+hp_proctree_list(pid_t ancestor, pid_t **list)
+{
+    table all = {0};
+    size_t n = 0;
+    read_table(&all);
+    *list = hp_xcalloc((size_t)mark(&all, ancestor) + 1, sizeof(**list));
+    for (size_t i = 0; i < all.count; i++)
+        if (all.list[i].marked)
+            (*list)[n++] = all.list[i].pid;
+    free(all.list);
+    return n;
+}
+
 int
 hp_proctree_signal(pid_t ancestor, int signal)
 {

@@ -57,6 +57,9 @@ void hp_spawn_own_path(char path[PATH_MAX]);
 /* Makes descriptors 0, 1, 2 exist, so that no pipe lands there. */
 void hp_spawn_fill_standard(void);
 
+/* The living descendants of `ancestor`; *list is to be freed. Returns how many there are. */
+size_t hp_proctree_list(pid_t ancestor, pid_t **list);
+
 /* Sends `signal` (0: none) to every living descendant of `ancestor`; returns how many there are. */
 int hp_proctree_signal(pid_t ancestor, int signal);
 

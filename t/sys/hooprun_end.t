@@ -222,7 +222,7 @@ forwarded()
     done
 }
 
-for name in told stubborn told_twice two_at_once launcher_killed group_killed agent_killed stopped one_fails orphans unread forwarded; do
+for name in told stubborn told_twice grouped two_at_once launcher_killed group_killed agent_killed stopped one_fails orphans unread forwarded; do
     scene "$name" "$name"
 done
 scenes_end

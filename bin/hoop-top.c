@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +53,12 @@ typedef struct top_choice {
     int once, json, flight;
     const char *job, *secret_file, *address;
 } top_choice;
+
+static int
+wants_screen(const top_choice *c)
+{
+    return !c->json && !c->once && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
+}
 
 static hp_top_remote remote; /* with an ADDRESS */
 static int rows_wanted;      /* --rows; 0: it was not given */
@@ -159,6 +166,9 @@ show_screen(void (*fill)(hp_buffer *out, int lines, int columns))
         draw(&text, first);
         hp_buffer_free(&text);
         key = getch();
+        struct pollfd keys = {.fd = STDIN_FILENO, .events = POLLIN};
+        if (key == ERR && poll(&keys, 1, 0) != 0) /* it has ended, or its terminal has gone */
+            break;
     }
     endwin();
     delscreen(terminal);
@@ -386,7 +396,7 @@ show_remote(const top_choice *c)
     hoop_error error;
     if (hp_top_remote_ask(&remote, c->json ? 0 : rows_for(0), screen_width(), &text, &error) != HOOP_SUCCESS)
         return complain(&error);
-    if (!c->json && !c->once && isatty(STDOUT_FILENO) && show_screen(fill_remote) == 0) {
+    if (wants_screen(c) && show_screen(fill_remote) == 0) {
         hp_buffer_free(&text);
         return EXIT_SUCCESS;
     }
@@ -402,7 +412,7 @@ static int
 show(const top_choice *c)
 {
     hp_buffer text = {0};
-    if (!c->json && !c->once && isatty(STDOUT_FILENO) && show_screen(fill) == 0)
+    if (wants_screen(c) && show_screen(fill) == 0)
         return EXIT_SUCCESS;
     int servers = hp_top_jobs(&text, c->json ? 0 : rows_for(0), screen_width());
     return print(&text, servers);

@@ -63,8 +63,10 @@ if command -v script >/dev/null && grep -q HAVE_NCURSES "$abs_top_builddir/confi
     (sleep 8; printf q) | TERM=xterm timeout -s KILL 60 script -qec 'stty rows 12 cols 60; hoop-top; echo ended $?' typescript >/dev/null
     like 'ring of 3 ranks' "$(tr -d '\000' <typescript)" 'a screen'
     like 'ended 0' "$(tr -d '\000' <typescript)" 'until q'
+    TERM=xterm timeout -s KILL 60 script -qec 'hoop-top </dev/null; echo ended $?' typescript </dev/null >/dev/null
+    like 'ring of 3 ranks.*ended 0' "$(tr -d '\000' <typescript | tr '\n' ' ')" 'once, where nobody can press a key'
 else
-    skip 2 'hoop-top has no ncurses here, or script is not installed'
+    skip 3 'hoop-top has no ncurses here, or script is not installed'
 fi
 
 # A screen of 12 lines, seen through tmux, has room for one rank; the keys reach the others.

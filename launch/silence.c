@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 enum { NAMES_SHOWN = 8 };
 
@@ -207,6 +208,15 @@ hp_silence_end(hp_silence *s)
 
 /* --- at the end --- */
 
+/* An agent that has found itself deserted has ended its ranks before, and says so by its status. */
+static int
+has_ended_ranks(const hp_host *host)
+{
+    const hp_agent_conn *conn = host->conn;
+    return host->done || (conn->state == HP_AGENT_CONN_OVER && WIFEXITED(conn->wait_status) &&
+                          WEXITSTATUS(conn->wait_status) == EXIT_FAILURE);
+}
+
 void
 hp_silence_report(hp_silence *s)
 {
@@ -219,7 +229,7 @@ hp_silence_report(hp_silence *s)
         char ranks[HP_NOUN];
         /* An agent that hears nothing ends its ranks when its lease is over, and so no later than this. */
         uint64_t now = hp_loop_now(s->hosts->loop), over = hp_host_alive(host) + host->lease.lost;
-        if (is_remote(host) && !host->done && list_ranks(s, host, ranks, sizeof(ranks)) > 0 && now < over)
+        if (is_remote(host) && !has_ended_ranks(host) && list_ranks(s, host, ranks, sizeof(ranks)) > 0 && now < over)
             hp_diag(s->output, "%s did not answer; %s may still run there, for up to %.0f s", host->name, ranks,
                     (double)(over - now) / (double)HP_SEC);
     }

@@ -396,6 +396,15 @@ failed:
 
 /* --- after --- */
 
+static int
+is_unwritten(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    fprintf(stderr, "hoop-bench: cannot write all to standard output\n");
+    return 1;
+}
+
 /* What rank 0 prints and writes. 0, or -1 when a file could not be written. */
 static int
 print_end(perf_run *run)
@@ -414,11 +423,7 @@ print_end(perf_run *run)
         fprintf(stderr, "hoop-bench: cannot write all of %s: %s\n", o->json, strerror(errno));
     if (o->csv && perf_csv_write(o->csv, &run->report) != 0)
         failed = 1;
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "hoop-bench: cannot write all to standard output\n");
-        failed = 1;
-    }
-    return failed ? -1 : 0;
+    return is_unwritten() || failed ? -1 : 0;
 }
 
 /* 0; 1: a result was wrong, or a file could not be written. Other errors end the program. */
@@ -463,15 +468,15 @@ main(int argc, char **argv)
     int wanted = perf_options_read(&run.options, argc, argv, why, sizeof(why));
     signal(SIGXFSZ, SIG_IGN); /* a limit of file size (ulimit -f) is an error of the write */
     if (wanted == PERF_HELP)
-        return fputs(perf_options_help(), stdout) < 0;
+        fputs(perf_options_help(), stdout);
     if (wanted == PERF_VERSION) {
         hoop_gpu_describe(gpu, sizeof(gpu));
-        return printf("hoop-bench %s\nGPU: %s\n", hoop_version(), gpu) < 0;
+        printf("hoop-bench %s\nGPU: %s\n", hoop_version(), gpu);
     }
-    if (wanted == PERF_LIST) {
+    if (wanted == PERF_LIST)
         perf_options_list();
-        return 0;
-    }
+    if (wanted == PERF_HELP || wanted == PERF_VERSION || wanted == PERF_LIST)
+        return is_unwritten();
     hoop_config *config = run.options.wire ? hoop_config_new() : NULL;
     if (run.options.wire && wanted != PERF_WRONG)
         need(&run, config ? hoop_config_set(config, "wire_dtype", run.options.wire) : HOOP_ERR_NO_MEMORY);

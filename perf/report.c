@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -349,6 +350,14 @@ perf_csv_write(const char *path, const perf_report *report)
 
 enum { NUMBERED = 10000 };
 
+/* Nothing is lost by writing there: a run that has not come to its end leaves an empty file, and a device keeps none. */
+static int
+may_be_written(const char *name)
+{
+    struct stat st;
+    return stat(name, &st) == 0 && (S_ISREG(st.st_mode) ? st.st_size == 0 : !S_ISDIR(st.st_mode));
+}
+
 /* The first of a.json, a.0.json, a.1.json ... that is free: a number is before the last dot, so the name keeps its ending. */
 FILE *
 perf_json_open(const char *path)
@@ -359,7 +368,7 @@ perf_json_open(const char *path)
         dot = own + strlen(own);
     snprintf(name, sizeof(name), "%s", path);
     for (int number = 0; number < NUMBERED; number++) {
-        FILE *file = fopen(name, "wx");
+        FILE *file = fopen(name, may_be_written(name) ? "w" : "wx");
         if (file) {
             printf("# Writing JSON output to %s\n", name);
             return file;

@@ -91,6 +91,15 @@ fi
 like 'Writing JSON output to t\.0\.json$' "$("$bench" -b 8 -e 8 -n 1 -J t.json)" \
     'a file that exists is left alone, and the new one ends in .json too'
 rm t.0.json
+: >begun.json # as a run leaves it that is ended
+like 'Writing JSON output to begun\.json$' "$("$bench" -b 8 -e 8 -n 1 -J begun.json)" 'an empty file is written to'
+ok 'in full' grep -q '"results"' begun.json
+if [ -w /dev/full ]; then
+    nok 'a device is written to, and no file beside it' "$bench" -b 8 -e 8 -n 1 -J /dev/full
+    nok '--help with nowhere to write it' sh -c '"$0" --help >/dev/full' "$bench"
+else
+    skip 2 'there is no /dev/full'
+fi
 mkdir a.b
 for name in plain a.b/plain .dot; do
     "$bench" -b 8 -e 8 -n 1 -J $name >/dev/null

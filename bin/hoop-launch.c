@@ -16,6 +16,7 @@
 #include "lib/config.h"
 #include "lib/launcher.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -87,6 +88,10 @@ launch(int argc, char **argv)
         hp_mapping_announce(&mapping);
     if (status == HP_OPTIONS_RUN && (options.map || options.dry_run))
         hp_mapping_print(&mapping);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "hooprun: cannot write to standard output: %s\n", strerror(errno));
+        status = 1;
+    }
     if (status == HP_OPTIONS_RUN)
         status = options.dry_run ? 0 : hp_run_to_end(&options, &mapping, &by_signal);
     hp_mapping_free(&mapping);

@@ -93,7 +93,7 @@ take_seconds(given *g, hoop_error *error)
 {
     char *end;
     double value = strtod(g->value, &end);
-    if (end == g->value || *end != '\0' || !(value > 0) || value > SECONDS_MAX)
+    if (end == g->value || *end != '\0' || !(value * (double)HP_SEC >= 1) || value > SECONDS_MAX)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "%s %.40s: write a number of seconds above 0, as in %s 90 or %s 0.5", g->option, g->value,
                           g->option, g->option);
@@ -436,6 +436,9 @@ take_program(hp_options *options, char **argv, hoop_error *error)
     if (!argv[0])
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "there is no program to run; write it after the options, as in: hooprun -n 4 ./train");
+    if (!argv[0][0])
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "the name of the program is empty; is a variable of the shell not set?");
     if ((options->tee || options->force) && !options->output_dir)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "--%s goes with --output-dir DIR, the folder for the ranks' files",

@@ -114,18 +114,14 @@ sum_up(hp_run *run)
     hear_answer(run);
     if (run->status != 0 || server->summaries > 0 || !run->options->summary)
         return;
-    if (server->deaths > 0)
-        hp_diag(run->output, "no summary: the process of the rendezvous server has died, and lost what the ranks did");
-    else
-        hp_diag(run->output,
-                "no summary: no rank has told the server what it did; does the program create a communicator?");
+    hp_diag(run->output, "no summary: %s",
+            server->deaths > 0 ? "the process of the rendezvous server has died, and lost what the ranks did"
+                               : "no rank has told the server what it did; does the program create a communicator?");
 }
 
 /* --- stopping --- */
 
-/*
- * All agents are gone; the rest is output that a slow reader has not taken. A user who stopped the run need not wait.
- */
+/* All agents are gone; the rest is output that a slow reader has not taken. A user who stopped the run need not wait. */
 static void
 finish(hp_run *run)
 {
@@ -557,6 +553,9 @@ take_all(hp_run *run)
     hp_recorders_look(&run->recorders);
     while (run->in && (n = hp_stdin_read(run->in, &bytes)) > 0)
         hp_hosts_stdin(&run->hosts, bytes, (size_t)n);
+    if (n < 0 && hp_stdin_error(run->in))
+        hp_diag(run->output, "cannot read standard input: %s; for rank 0 it ends here",
+                strerror(hp_stdin_error(run->in)));
     if (n < 0)
         hp_hosts_stdin_end(&run->hosts);
     if (run->silence.gave_up && run->phase != STOPPING)

@@ -119,7 +119,7 @@ hp_signals_close(hp_signals *signals)
 /* --- standard input --- */
 
 struct hp_stdin {
-    int fd, over, started;
+    int fd, over, started, error;
     size_t out; /* given, not yet taken */
     hp_watch *watch;
     hp_timer *timer; /* looks whether we are in the foreground again: no event tells */
@@ -173,6 +173,7 @@ hp_stdin_read(hp_stdin *in, const uint8_t **bytes)
             return n;
         }
         in->over = n == 0 || (errno != EINTR && errno != EAGAIN);
+        in->error = n < 0 && in->over ? errno : 0;
     }
     if (hp_watch_set(in->watch, wanted && !in->over ? HP_READ : 0) < 0)
         in->over = 1;
@@ -183,6 +184,12 @@ void
 hp_stdin_taken(hp_stdin *in, size_t n)
 {
     in->out -= n < in->out ? n : in->out;
+}
+
+int
+hp_stdin_error(const hp_stdin *in)
+{
+    return in->error;
 }
 
 void

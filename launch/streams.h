@@ -52,6 +52,7 @@ void hp_stdin_go(hp_stdin *in); /* before it nothing is read */
 /* After each turn of the loop: at most 64 KiB of what has come, valid until the next call; 0: nothing now; -1: the end, once. */
 ssize_t hp_stdin_read(hp_stdin *in, const uint8_t **bytes);
 void hp_stdin_taken(hp_stdin *in, size_t n); /* rank 0 has taken so many bytes */
+int hp_stdin_error(const hp_stdin *in);      /* why it ended: an errno; 0: it has not, or as it should */
 void hp_stdin_free(hp_stdin *in);            /* NULL is fine */
 
 #endif

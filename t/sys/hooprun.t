@@ -58,6 +58,8 @@ refused '-n 0: write a whole number' 'no ranks' -n 0 true
 refused '-n -4: write a whole number' 'fewer than none' -n -4 true
 refused 'there is no program to run' 'no program' -n 4
 refused '--timeout soon: write a number of seconds' 'no time' --timeout soon true
+refused '--timeout 1e-10: write a number of seconds' 'less time than a clock has' --timeout 1e-10 true
+refused 'the name of the program is empty; is a variable of the shell not set' 'an empty program' -n 2 ''
 refused 'cannot open the hostfile nofile: No such file' 'no hostfile' --hostfile nofile true
 refused 'the hosts are given twice' 'two hostfiles' --hostfile hosts -H a true
 refused '3 ranks do not fit: 1 host offers 2 slots' 'too many ranks' -n 3 -H localhost:2 true
@@ -206,6 +208,17 @@ is 'done done' "$(echo $(cat out))" 'input that nobody reads stops nobody'
 is 'done' "$(cat out)" 'nor does input that rank 0 has closed'
 timeout 60 "$hooprun" -n 2 sh -c 'cat; echo "$HOOP_RANK" >&2' <&- >out 2>err
 is '0 1' "$(echo $(sort err))" 'closed standard input is an empty one'
+
+"$hooprun" -n 1 cat <"$tmp" 2>err
+like 'cannot read standard input: Is a directory; for rank 0 it ends here' "$(cat err)" 'input that cannot be read'
+if [ -w /dev/full ]; then
+    for what in --help --version '--dry-run -n 2 true' '--map -n 2 true'; do
+        "$hooprun" $what 2>err >/dev/full
+        is '1 1' "$? $(grep -c 'cannot write to standard output' err)" "$what, and nowhere to write it: status 1"
+    done
+else
+    skip 4 'there is no /dev/full'
+fi
 
 # --- ends ---
 run -n 4 sh -c '[ $HOOP_RANK != 2 ] || exit 7; sleep 60'

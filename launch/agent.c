@@ -74,7 +74,8 @@ typedef struct agent {
     hp_ranks *ranks;
     hp_flight_claim claim;  /* the recorders of its ranks are its own to collect */
     char own_dir[PATH_MAX]; /* where this program lies */
-    int has_pinged;         /* the launcher says now and then that it lives */
+    int has_pinged;         /* the launcher says now and then that it lives, */
+    int held;               /* and that who reads the output is slow */
     int recorders_sent;
 } agent;
 
@@ -88,7 +89,7 @@ push(agent *a)
     hp_write_queue_push(&a->out);
     if (!a->ranks)
         return;
-    if (hp_buffer_size(&a->out.buffer) > HIGH_WATER)
+    if (a->held || hp_buffer_size(&a->out.buffer) > HIGH_WATER)
         hp_ranks_pause(a->ranks, 1);
     else if (hp_buffer_size(&a->out.buffer) < LOW_WATER)
         hp_ranks_pause(a->ranks, 0);
@@ -139,6 +140,7 @@ lose_launcher(agent *a, launcher as)
     if (a->launcher >= GONE)
         return;
     a->launcher = as;
+    a->held = 0;
     hp_watch_set(a->in_watch, 0);
     if (!a->ranks)
         a->step = END;
@@ -226,6 +228,10 @@ handle(agent *a, const hp_agent_msg *msg)
         a->has_pinged = 1;
         hp_agent_msg_put(&a->out.buffer, HP_MSG_PONG, msg->payload, msg->size, NULL, 0);
         break;
+    case HP_MSG_PAUSE:
+        a->held = hp_get32(msg->payload) != 0;
+        push(a);
+        break;
     case HP_MSG_RELET: a->lease = hp_lease_of(hp_get32(msg->payload) * HP_MS); break;
     case HP_MSG_AGAIN:
         rank = hp_get32(msg->payload);
@@ -233,6 +239,7 @@ handle(agent *a, const hp_agent_msg *msg)
             hp_ranks_again(a->ranks, (int)rank);
         break;
     case HP_MSG_STOP:
+        a->held = 0;
         put_last_recorders(a);
         hp_ranks_stop(a->ranks, hp_get32(msg->payload) * HP_MS);
         break;

@@ -209,12 +209,8 @@ static void
 reaped_long_ago(void *arg)
 {
     hp_agent_conn *c = arg;
-    while (!c->paused && read_out(c))
+    while (read_out(c))
         continue;
-    if (c->paused) {
-        hp_timer_set(c->timer, HP_SEC);
-        return;
-    }
     close_end(&c->out_fd, &c->out_watch);
     check_over(c);
 }
@@ -230,7 +226,7 @@ watch(hp_agent_conn *c)
     c->err_watch = hp_watch_new(c->loop, c->err_fd, err_readable, c);
     if (!c->out_watch || !c->err_watch || hp_write_queue_open(&c->out, c->loop, c->in_fd) < 0)
         return -1;
-    return hp_watch_set(c->out_watch, c->paused ? 0 : HP_READ) | hp_watch_set(c->err_watch, HP_READ);
+    return hp_watch_set(c->out_watch, HP_READ) | hp_watch_set(c->err_watch, HP_READ);
 }
 
 static int
@@ -301,16 +297,6 @@ hp_agent_conn_push(hp_agent_conn *c)
 {
     if (c->in_fd >= 0)
         hp_write_queue_push(&c->out);
-}
-
-void
-hp_agent_conn_pause(hp_agent_conn *c, int pause)
-{
-    if (c->paused == pause)
-        return;
-    c->paused = pause;
-    if (c->out_watch)
-        hp_watch_set(c->out_watch, pause ? 0 : HP_READ);
 }
 
 void

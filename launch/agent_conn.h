@@ -49,7 +49,7 @@ struct hp_agent_conn {
     hp_loop *loop;
     hp_agent_call call;
     char *const *argv; /* what runs: the call's command, or the other one */
-    int greeted, paused;
+    int greeted;
     hp_agent_conn_news told;   /* what hp_agent_conn_next has returned */
     size_t taken;              /* bytes of the message that it has returned last */
     pid_t pid;                 /* 0: reaped */
@@ -65,9 +65,8 @@ hp_agent_conn *hp_agent_conn_new(hp_loop *loop, const hp_agent_call *call, hoop_
 /* After each turn of the loop, until nothing more has happened. *msg is valid until the next call. */
 hp_agent_conn_news hp_agent_conn_next(hp_agent_conn *conn, hp_agent_msg *msg);
 void hp_agent_conn_push(hp_agent_conn *conn);
-void hp_agent_conn_pause(hp_agent_conn *conn, int pause); /* 1: read nothing from it for now */
-void hp_agent_conn_hang_up(hp_agent_conn *conn);          /* closes its standard input: the agent ends its ranks */
-void hp_agent_conn_kill(hp_agent_conn *conn);             /* the process and its descendants on this machine */
+void hp_agent_conn_hang_up(hp_agent_conn *conn); /* closes its standard input: the agent ends its ranks */
+void hp_agent_conn_kill(hp_agent_conn *conn);    /* the process and its descendants on this machine */
 int hp_agent_conn_reaped(hp_agent_conn *conn, pid_t pid, int status); /* after waitpid; 1: it was this agent */
 void hp_agent_conn_free(hp_agent_conn *conn);
 

@@ -37,6 +37,7 @@ static const rule rules[] = {
     [HP_MSG_PING] = {HP_TO_AGENT, 8, 8},
     [HP_MSG_AGAIN] = {HP_TO_AGENT, 4, 4},
     [HP_MSG_RELET] = {HP_TO_AGENT, 4, 4},
+    [HP_MSG_PAUSE] = {HP_TO_AGENT, 4, 4},
     [HP_MSG_STARTED] = {HP_TO_LAUNCHER, 8, 8},
     [HP_MSG_OUTPUT] = {HP_TO_LAUNCHER, 6, 5 + HP_AGENT_MSG_TEXT},
     [HP_MSG_EXIT] = {HP_TO_LAUNCHER, 24, 24},

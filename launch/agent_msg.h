@@ -43,6 +43,7 @@ typedef enum hp_agent_msg_type {
     HP_MSG_PING,      /* u64, the launcher's time; the first one starts the lease (lease.h) */
     HP_MSG_AGAIN,     /* u32 rank: start a process for it that waits for a place; none runs */
     HP_MSG_RELET,     /* u32 ms, > 0: the lease follows this peer_timeout_ms from now on */
+    HP_MSG_PAUSE,     /* u32 1: read no output of the ranks for now, 0: do */
     /* agent to launcher */
     HP_MSG_STARTED = 32, /* u32 rank | u32 pid */
     HP_MSG_OUTPUT,       /* u32 rank | u8 1 stdout, 2 stderr | bytes */

@@ -283,8 +283,7 @@ hp_host_is_silent(const hp_host *host)
 int
 hp_host_is_watched(const hp_host *host)
 {
-    return host->has_spec && !host->given_up && !host->all->paused && is_remote(host) &&
-           host->conn->state != HP_AGENT_CONN_OVER;
+    return host->has_spec && !host->given_up && is_remote(host) && host->conn->state != HP_AGENT_CONN_OVER;
 }
 
 uint64_t
@@ -334,7 +333,6 @@ stop(hp_host *host, uint64_t grace_ns)
             hp_agent_conn_kill(host->conn);
         return;
     }
-    hp_agent_conn_pause(host->conn, 0);
     tell_number(host, HP_MSG_STOP, (uint32_t)(grace_ns / HP_MS));
 }
 
@@ -472,12 +470,9 @@ hp_hosts_resize(hp_hosts *hosts, hp_winsize size)
 void
 hp_hosts_pause(hp_hosts *hosts, int pause)
 {
-    hosts->paused = pause;
-    for (int i = 0; i < hosts->count; i++) {
-        hosts->host[i].heard = hosts->host[i].answered = hp_loop_now(hosts->loop);
-        if (hosts->host[i].conn)
-            hp_agent_conn_pause(hosts->host[i].conn, pause);
-    }
+    for (int i = 0; i < hosts->count; i++)
+        if (hosts->host[i].has_spec)
+            tell_number(&hosts->host[i], HP_MSG_PAUSE, (uint32_t)pause);
 }
 
 void

@@ -67,7 +67,6 @@ struct hp_hosts {
     hp_timer *ping; /* agents behind a network are told now and then that this launcher lives, */
     uint64_t pace;  /* this often */
     uint32_t relet; /* ms: peer_timeout_ms, as the rings have it; 0: not known */
-    int paused;     /* their output is not taken for now */
 };
 
 void hp_hosts_open(hp_hosts *hosts, hp_loop *loop, const hp_mapping *mapping);
@@ -112,7 +111,7 @@ void hp_hosts_look(hp_hosts *hosts);               /* asks for the flight record
 const char *hp_hosts_asked(const hp_hosts *hosts); /* the first that has not answered that; NULL: there is none */
 void hp_hosts_signal(hp_hosts *hosts, int number); /* to its ranks */
 void hp_hosts_resize(hp_hosts *hosts, hp_winsize size);
-void hp_hosts_pause(hp_hosts *hosts, int pause); /* 1: take no output for now */
+void hp_hosts_pause(hp_hosts *hosts, int pause); /* 1: the ranks are held back for now by what they print */
 void hp_hosts_stop(hp_hosts *hosts, uint64_t grace_ns);
 void hp_hosts_kill(hp_hosts *hosts); /* what each agent's process has started on this machine, too */
 

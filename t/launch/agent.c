@@ -165,6 +165,8 @@ act(void)
     case 'l': say_msg(HP_MSG_PING, "pingpong", 8); break;
     case 'Z': say_msg(HP_MSG_SIGNAL, "\23\0\0\0", 4); break; /* 19: STOP */
     case 'C': say_msg(HP_MSG_SIGNAL, "\22\0\0\0", 4); break; /* 18: CONT */
+    case 'P': say_msg(HP_MSG_PAUSE, "\1\0\0\0", 4); break;
+    case 'G': say_msg(HP_MSG_PAUSE, "\0\0\0\0", 4); break;
     case 'm':
         if (!pass(60 * HP_SEC))
             return 0;
@@ -376,6 +378,10 @@ check_slow_launcher(void)
     ok(flooded > 512 * 1024 && flooded < 2 << 20, "holds the ranks back: %zu bytes", flooded);
     is_uint(flooded, output_bytes, "nothing is lost");
     ok(strstr(heard, "exit 0 0|exit 1 9|done|"), "and the end is reported after it");
+    is_int(0, play("sPw1mG0"), "the launcher reads, and asks to hold the ranks back");
+    ok(flooded > 0 && flooded <= 128 * 1024, "they are: %zu bytes", flooded);
+    is_uint(flooded, output_bytes, "nothing is lost");
+    ok(strstr(heard, "exit 1 9|exit 0 0|done|"), "the end of one is reported meanwhile: %s", heard);
 }
 
 /* What has not arrived on the other side of a socket is lost when the socket is closed and the launcher pings. */

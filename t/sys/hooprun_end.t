@@ -210,6 +210,22 @@ unread()
     stop "$reader"
 }
 
+# A rank fails while nobody reads what another one prints.
+fails_unread()
+{
+    : >pids
+    mkfifo pipe
+    sleep 300 <pipe &
+    reader=$!
+    tap_started="$tap_started $reader"
+    start "$hooprun" -n 2 sh -c 'echo $$ >>pids; [ $HOOP_RANK = 1 ] || exec yes; sleep 2; exit 7' >pipe 2>err </dev/null
+    ok 'a rank that fails while nobody reads the output is reported' await grep -q 'rank 1 .*exited with status 7' err
+    ok 'and the others are stopped' await none_left
+    stop "$reader"
+    wait "$started"
+    is 7 $? 'with its status'
+}
+
 # Signals for the ranks themselves.
 forwarded()
 {
@@ -222,7 +238,7 @@ forwarded()
     done
 }
 
-for name in told stubborn told_twice grouped two_at_once launcher_killed group_killed agent_killed stopped one_fails orphans unread forwarded; do
+for name in told stubborn told_twice grouped two_at_once launcher_killed group_killed agent_killed stopped one_fails orphans unread fails_unread forwarded; do
     scene "$name" "$name"
 done
 scenes_end

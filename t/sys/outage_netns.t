@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # outage_netns.t: cables are pulled, and put back in time or not, or one host hears no other, while the ranks of several jobs
 # are in operations, compute, or wait for one that does (outage.c). Ranks are started by hand on three hosts, the server
-# is on the first, or on one of its own. peer_timeout_ms is 3 s where somebody is lost, or a process is stopped, and 20 s
+# is on the first, or on one of its own. peer_timeout_ms is 3 s where somebody is lost, or a process is stopped, and 20 or 30 s
 # where a cable is back in time: a connection may have been idle for 4 s before, and this script may get on late.
 # time limit: 300
 . "$abs_top_srcdir/t/tap/tap.sh"
@@ -105,7 +105,7 @@ returns()
 plugged()
 {
     what='the cable is pulled for 8 s'
-    begin 20000
+    begin 30000
     job op op 20
     job idle idle 10
     job late late 10 0

@@ -7,8 +7,10 @@
 #include "net/socket.h"
 #include "t/tap/tap.h"
 
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { HOUSES = 2 };
@@ -128,15 +130,16 @@ wins(const hp_addr *first, const hp_addr *second, const hp_addr *winner, uint64_
     is_string(hp_addr_print(winner, want), hp_addr_print(&got.to, at), "%s: the winner", text);
 }
 
-/* An address that refuses. */
+/* An address that refuses, until the test ends: a socket has it, so that nobody else gets it, and does not listen. */
 static hp_addr
 nobody(void)
 {
+    const struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     hp_addr at;
-    hp_addr_parse(&at, "127.0.0.1:0", NULL);
-    int fd = hp_sock_listen(&at, 1, NULL);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&any, sizeof(any)) != 0)
+        bail("no socket");
     hp_sock_name(fd, &at, NULL);
-    hp_socket_close(fd);
     return at;
 }
 

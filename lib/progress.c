@@ -339,17 +339,24 @@ await_end(hoop_comm *comm)
 }
 
 int
-hp_progress_overdue(hoop_comm *comm, const hoop_work *work, uint64_t waited, hp_message *first, int *messages)
+hp_progress_overdue(hoop_comm *comm, uint64_t sequence, uint64_t waited)
 {
-    *messages = 0;
     if (!hp_baton_take(comm, hp_now() + STUCK))
         return 0;
-    if (!work->after || hp_work_is_done(atomic_load(&work->after->state)))
-        *messages = hp_message_waits_of(work, first);
-    if (!*messages)
-        hp_reports_overdue(comm, work->sequence, waited);
+    hp_reports_overdue(comm, sequence, waited);
     give(comm);
     return 1;
+}
+
+int
+hp_progress_awaits(hoop_comm *comm, const hoop_work *work, hp_message *first)
+{
+    if (!hp_baton_take(comm, hp_now() + STUCK))
+        return -1;
+    int alone = !work->after || hp_work_is_done(atomic_load(&work->after->state));
+    int messages = alone ? hp_message_waits_of(work, first) : 0;
+    give(comm);
+    return messages;
 }
 
 int

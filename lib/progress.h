@@ -42,11 +42,16 @@ int hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline);
 int hp_progress_until(hp_waiter *waiter, uint64_t deadline); /* likewise, for what the waiter waits for */
 
 /*
- * A wait for this work has lasted for `waited` ns, which was its limit: it is to end, and with it the communicator. The server
- * judges operations; if the work waits for messages only, the first of these is copied, and *messages is as
- * hp_message_waits_of has it; else it is 0. Returns 0 if another thread has been stuck with the baton for 5 s.
+ * A wait for operation `sequence` has lasted for `waited` ns, which was its limit: the operation is to end, and with it
+ * the communicator. 0: another thread has been stuck with the baton for 5 s.
  */
-int hp_progress_overdue(hoop_comm *comm, const hoop_work *work, uint64_t waited, hp_message *first, int *messages);
+int hp_progress_overdue(hoop_comm *comm, uint64_t sequence, uint64_t waited);
+
+/*
+ * As hp_message_waits_of, if the work waits for messages only; 0: it waits for the collectives of its group, too, or is done.
+ * -1: another thread has been stuck.
+ */
+int hp_progress_awaits(hoop_comm *comm, const hoop_work *work, hp_message *first);
 
 /* One non-blocking round, if no other thread drives. */
 void hp_progress_poke(hoop_comm *comm);

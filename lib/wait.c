@@ -91,31 +91,49 @@ hoop_work_wait(hoop_work *work, int timeout_ms)
     return done ? take_result(work) : HOOP_IN_PROGRESS;
 }
 
-enum { JUDGED_MS = 10000 }; /* within this time the driver, or the server, ends an operation that is overdue */
+/* Within JUDGED_MS the driver, or the server, ends an operation that is overdue; meanwhile it may get on, so that messages remain. */
+enum { JUDGED_MS = 10000, LOOK_MS = 100 };
+
+/* The server judges what the work waits for. 1: it is done; *messages: it waits for messages by now, as hp_progress_awaits has it. */
+static int
+is_judged(hoop_work *work, uint64_t waited, hp_message *first, int *messages)
+{
+    hoop_comm *comm = work->comm;
+    int judged = *messages == 0 && hp_progress_overdue(comm, work->sequence, waited);
+    uint64_t until = deadline_of(JUDGED_MS);
+    while (judged && *messages == 0 && hp_now() < until) {
+        if (hp_progress_wait(comm, work, work->message_count ? deadline_of(LOOK_MS) : until))
+            return 1;
+        *messages = work->message_count ? hp_progress_awaits(comm, work, first) : 0;
+    }
+    return 0;
+}
 
 /*
- * The limit of a wait, which has lasted for `waited` ns, is over. If the communicator is not ended within bounds, this
+ * The limit of a wait, which has lasted since then, is over. If the communicator is not ended within bounds, this
  * rank aborts it; not if only the work's function has to return. 1: the work is done; 0: another thread is stuck, and
  * the communicator has the error.
  */
 static int
-expire(hoop_work *work, uint64_t waited)
+expire(hoop_work *work, uint64_t since)
 {
+    static const hp_call unknown;
     hoop_comm *comm = work->comm;
-    hp_message first; /* is named; the server judges operations only */
+    hp_message first; /* is named */
     hoop_error error;
-    int messages;
     char me[96], peer[96], call[192] = "";
     if (atomic_load(&work->state) & HP_WORK_ENDED)
         return hp_progress_wait(comm, work, HP_NEVER);
-    int driven = hp_progress_overdue(comm, work, waited, &first, &messages);
-    if (driven && !messages && hp_progress_wait(comm, work, deadline_of(JUDGED_MS)))
+    int messages = work->message_count ? hp_progress_awaits(comm, work, &first) : 0;
+    if (is_judged(work, hp_now() - since, &first, &messages))
         return 1;
+    if (messages < 0)
+        first = work->messages[0];
     if (messages)
         hp_message_print(&first, hp_comm_name(comm, first.peer, peer), call, sizeof(call));
     hp_err_set(&error, HOOP_ERR_TIMEOUT, "%s has waited %.1f s %s %s%s, which was the limit of that wait",
-               hp_comm_name(comm, comm->rank, me), (double)waited / 1e9, messages ? "in" : "for",
-               messages ? call : hp_say_operation(work->sequence, &work->call).text,
+               hp_comm_name(comm, comm->rank, me), (double)(hp_now() - since) / 1e9, messages ? "in" : "for",
+               messages ? call : hp_say_operation(work->sequence, work->message_count ? &unknown : &work->call).text,
                work->message_count > 1 ? " and others of one call" : "");
     error.rank = !messages ? comm->rank : messages == 1 ? first.peer : -1;
     error.reporter = comm->rank;
@@ -136,7 +154,7 @@ hoop_work_wait_or_fail(hoop_work *work, int timeout_ms)
     if (!done) {
         hp_waiter waiter = {.comm = comm, .works = &work, .count = 1};
         hp_progress_enter(comm);
-        done = hp_entry_wait(&waiter, deadline_of(timeout_ms), 1) || expire(work, hp_now() - since);
+        done = hp_entry_wait(&waiter, deadline_of(timeout_ms), 1) || expire(work, since);
         hp_progress_leave(comm);
     }
     return done ? take_result(work) : hp_entry_check(comm);

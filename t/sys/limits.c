@@ -176,7 +176,7 @@ no_message(int rank, int size, void *arg)
     return bad;
 }
 
-typedef enum several { WITH_COLLECTIVE, MESSAGES, ALLTOALLV } several;
+typedef enum several { WITH_COLLECTIVE, MESSAGES, ALLTOALLV, GETS_ON } several;
 
 static hoop_result
 start_several(several what, int rank, hoop_comm *comm, hoop_work **work)
@@ -186,18 +186,21 @@ start_several(several what, int rank, hoop_comm *comm, hoop_work **work)
     if (what == ALLTOALLV)
         return hoop_ialltoallv(one, in, ones, NULL, ones, NULL, HOOP_INT32, comm, work);
     hoop_group_start(comm);
-    if (what == WITH_COLLECTIVE)
+    if (what == WITH_COLLECTIVE || what == GETS_ON)
         hoop_allreduce(one, &sum, 1, HOOP_INT32, HOOP_SUM, comm);
     if (rank == 0)
         hoop_send(one, 1, HOOP_INT32, 2, 3, comm);
     else
         hoop_recv(in, 1, HOOP_INT32, 0, 3, comm);
-    if (what == MESSAGES && rank == 0)
+    if ((what == MESSAGES || what == GETS_ON) && rank == 0)
         hoop_recv(in, 1, HOOP_INT32, LATE, 7, comm);
     return hoop_igroup_end(comm, work);
 }
 
-/* Rank 0 waits for several messages, and perhaps for a collective; all but what rank 1 takes part in have ended before. */
+/*
+ * Rank 0 waits for several messages, and perhaps for a collective; all but what rank 1 takes part in have ended before. GETS_ON: it
+ * enters the collective when that is overdue, so that only its message remains, unless the server has judged before.
+ */
 static int
 waits_for_several(int rank, int size, void *arg)
 {
@@ -207,6 +210,10 @@ waits_for_several(int rank, int size, void *arg)
     hoop_work *work = NULL;
     hoop_barrier(comm);
     double since = party_clock();
+    if (rank == LATE && what == GETS_ON) {
+        party_nap(1.1);
+        hoop_allreduce(&(int32_t){1}, &(int32_t){0}, 1, HOOP_INT32, HOOP_SUM, comm);
+    }
     if (rank == LATE)
         party_await_marks(1);
     else
@@ -219,7 +226,7 @@ waits_for_several(int rank, int size, void *arg)
              &error);
     if (rank == 0 && what == WITH_COLLECTIVE)
         note(strstr(error.text, "has not entered operation") != NULL, "the collective", seconds, &error);
-    else if (rank == 0)
+    else if (rank == 0 && what != GETS_ON)
         note(strstr(error.text, what == MESSAGES ? "in recv of 1 x int32 (tag 7) from rank 1 (" : "rank 1 (") &&
                  strstr(error.text, "and others of one call"),
              "the message", seconds, &error);
@@ -250,11 +257,12 @@ main(void)
     is_int(0, party_run(&p, 2, mistakes, NULL, 60), "wrong limits are refused");
     is_int(0, party_run(&p, 2, progresses, NULL, 60), "a limit ends an operation that progresses");
     is_int(0, party_run(&p, 2, no_message, NULL, 60), "a limit ends a receive, and names its sender");
-    for (several what = WITH_COLLECTIVE; what <= ALLTOALLV; what++)
+    for (several what = WITH_COLLECTIVE; what <= GETS_ON; what++)
         is_int(0, party_run(&p, RANKS, waits_for_several, &what, 60), "a limit on %s names who is missed",
-               what == ALLTOALLV  ? "an alltoallv"
-               : what == MESSAGES ? "several messages"
-                                  : "a group with a collective");
+               what == GETS_ON     ? "a group that gets on"
+               : what == ALLTOALLV ? "an alltoallv"
+               : what == MESSAGES  ? "several messages"
+                                   : "a group with a collective");
     party_close(&p);
     tap_scenes(SCENES, play_scene);
     return tap_failures() != 0;

@@ -234,8 +234,6 @@ hp_leave(hoop_comm *comm)
     if (!finish(comm))
         return 0;
     hp_progress_stop(comm);
-    if (!atomic_load(&comm->fault.failed))
-        hear_verdict(comm);
     /* A program that leaves messages unread has mostly forgotten a receive. */
     uint64_t unread = hp_messages_unread(comm, &rank);
     if (unread && !atomic_load(&comm->fault.failed))
@@ -244,6 +242,8 @@ hp_leave(hoop_comm *comm)
                unread == 1 ? "" : "s", hp_comm_name(comm, rank, peer));
     if (!atomic_load(&comm->fault.failed))
         part(comm);
+    if (!atomic_load(&comm->fault.failed))
+        hear_verdict(comm);
     comm->state = HP_COMM_CLOSED;
     if (comm->client && !atomic_load(&comm->fault.failed))
         hp_fault_find_server(comm, HP_RETURN_MS); /* else it takes this rank for lost, and the others may wait for it */

@@ -184,11 +184,12 @@ on_connection(void *arg, int ready)
 static void
 expect(const hp_listener *listener)
 {
-    int world = 0;
-    for (const hp_listener_entry *entry = listener->entries; entry; entry = entry->next)
-        world +=
-            world < HP_WORLD_MOST ? entry->size + entry->per_rank : 0; /* a neighbour dials all its stripes at once */
-    hp_acceptor_expect(listener->acceptor, world);
+    int world = 0, at_once = 0;
+    for (const hp_listener_entry *entry = listener->entries; entry; entry = entry->next) {
+        world += world < HP_WORLD_MOST ? entry->size : 0;
+        at_once += at_once < HP_WORLD_MOST ? entry->per_rank : 0; /* a neighbour dials all its stripes at once */
+    }
+    hp_acceptor_expect(listener->acceptor, world, at_once);
 }
 
 /* An acceptor has one secret for each job, because a HELLO is compared with one key. */

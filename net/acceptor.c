@@ -41,7 +41,7 @@ struct hp_acceptor {
     int lacking;             /* accepts in a row that failed for want of descriptors or memory */
     hp_spare spare;          /* for an owner that has to tell the connection for which none is left */
     int inside, dead;        /* dead: freed inside an owner's function; taken down when that returns */
-    int world;
+    int world, at_once;
     hp_candidates candidates;
     hp_pending_pool pending;
 };
@@ -160,7 +160,8 @@ serve_candidate(hp_acceptor *acceptor, hp_candidate *candidate)
 }
 
 /*
- * At most as many candidates as the world has ranks (or as the HELLO says) may be in the middle of their handshake. A
+ * At most as many candidates as the world has ranks (or as the HELLO says), as one of them makes at once, and 64 more may be in
+ * the middle of their handshake. A
  * candidate that has sent something since it was served last stays, whatever it has waited.
  */
 static int
@@ -169,7 +170,7 @@ has_room(hp_acceptor *acceptor, const hp_hello *hello)
     int world =
         hello->world > (uint32_t)acceptor->world && hello->world <= HP_WORLD_MOST ? (int)hello->world : acceptor->world;
     hp_candidate *goes;
-    if (!hp_candidates_room(&acceptor->candidates, world + CANDIDATES_MORE, hp_now(), &goes))
+    if (!hp_candidates_room(&acceptor->candidates, world + acceptor->at_once + CANDIDATES_MORE, hp_now(), &goes))
         return 0;
     if (goes && !goes->expendable && hp_candidate_has_input(goes))
         return 0;
@@ -495,9 +496,10 @@ set_up(hp_acceptor *acceptor, hp_loop *loop, const hp_addr *addr, const hp_ports
 }
 
 void
-hp_acceptor_expect(hp_acceptor *acceptor, int world)
+hp_acceptor_expect(hp_acceptor *acceptor, int world, int at_once)
 {
     acceptor->world = world > 0 ? world : 0;
+    acceptor->at_once = at_once;
     hp_pending_pool_share(&acceptor->pending, world);
 }
 
@@ -517,7 +519,7 @@ hp_acceptor_new(hp_loop *loop, const hp_addr *addr, const hp_ports *ports, const
     acceptor->sweep = acceptor->resume = HP_NEVER;
     acceptor->listener = acceptor->epoll = acceptor->alarm.fd = acceptor->spare.fd = -1;
     hp_pending_pool_init(&acceptor->pending, world);
-    hp_acceptor_expect(acceptor, world);
+    hp_acceptor_expect(acceptor, world, 1);
     if (set_up(acceptor, loop, addr, ports, error) == HOOP_SUCCESS)
         return acceptor;
     take_down(acceptor);

@@ -29,10 +29,9 @@ hp_job_new(const hp_events *owner, const uint8_t job_id[HP_JOB_ID_BYTES], const 
     if (!job)
         return NULL;
     memcpy(job->job_id, job_id, HP_JOB_ID_BYTES);
+    snprintf(job->label, sizeof(job->label), "job %02x%02x%02x%02x", job_id[0], job_id[1], job_id[2], job_id[3]);
     if (name)
         snprintf(job->label, sizeof(job->label), "job %s", name);
-    else
-        snprintf(job->label, sizeof(job->label), "job %02x%02x%02x%02x", job_id[0], job_id[1], job_id[2], job_id[3]);
     job->owner = owner;
     job->next_comm = comm_seed;
     return job;
@@ -533,11 +532,12 @@ void
 hp_job_probed(hp_job *job, const hp_member *who, int ended, uint64_t now)
 {
     int awaited = ended && hp_recall_is_awaited(job, who, now);
+    const hp_roster *parent = NULL; /* of the split in which it waits, and so it has not left that ring */
     for (hp_join_group *m = job->join_groups; m; m = m->next)
-        awaited |= hp_join_group_probed(m, who, ended, now);
+        parent = hp_join_group_probed(m, who, ended, now) ? hp_job_ring(job->rosters, m->parent) : parent;
     for (hp_roster *r = job->rosters; r; r = r->next) {
         int rank = hp_ring_rank_of(&r->ring, who);
-        if (rank >= 0 && ended && (awaited || !hp_recall_may_have_left(job, r, rank, now)))
+        if (rank >= 0 && ended && (awaited || r == parent || !hp_recall_may_have_left(job, r, rank, now)))
             hp_roster_ended(r, rank, now);
         else if (rank >= 0 && !ended)
             hp_roster_alive(r, rank, now);
@@ -546,15 +546,15 @@ hp_job_probed(hp_job *job, const hp_member *who, int ended, uint64_t now)
 }
 
 void
-hp_job_unreached(hp_job *job, const hp_member *who, uint64_t now)
+hp_job_unreached(hp_job *job, const hp_member *who, uint64_t silence, uint64_t now)
 {
     for (hp_roster *r = job->rosters; r; r = r->next) {
         int rank = hp_ring_rank_of(&r->ring, who);
+        uint64_t lasts = rank < 0 ? 0 : r->peers[rank] ? r->witnesses[rank].silence : silence;
         if (rank >= 0)
             r->losses.doubted[rank] = 0; /* no probe tells */
-        if (rank >= 0 && hp_link_loss_silence(&r->losses, r->witnesses, rank, now) >= r->peer_timeout &&
-            !hp_link_loss_is_deaf(&r->losses, r->witnesses, r->peer_timeout, now))
-            hp_roster_cut_off(r, rank, now);
+        if (rank >= 0 && lasts >= r->peer_timeout && !hp_link_loss_is_deaf(&r->losses, r->witnesses, now))
+            hp_roster_cut_off(r, rank, lasts, now);
     }
     update(job, now);
 }

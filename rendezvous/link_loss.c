@@ -29,9 +29,9 @@ enum {
 };
 
 int
-hp_link_loss_open(hp_link_losses *losses, int size)
+hp_link_loss_open(hp_link_losses *losses, int size, uint64_t peer_timeout)
 {
-    *losses = (hp_link_losses){.size = size, .first = -1, .gone = -1};
+    *losses = (hp_link_losses){.size = size, .peer_timeout = peer_timeout, .first = -1, .gone = -1};
     losses->loss = hp_alloc((size_t)size, sizeof(hp_loss));
     losses->away = hp_alloc((size_t)size, sizeof(uint64_t));
     losses->alive = hp_alloc((size_t)size, sizeof(uint64_t));
@@ -188,12 +188,12 @@ hp_link_loss_returning(const hp_link_losses *losses, const hp_witness *w, uint64
 }
 
 int
-hp_link_loss_is_deaf(hp_link_losses *losses, const hp_witness *w, uint64_t limit, uint64_t now)
+hp_link_loss_is_deaf(hp_link_losses *losses, const hp_witness *w, uint64_t now)
 {
     int heard = 0, silent = 0;
     for (int i = 0; i < losses->size; i++)
         if (!w[i].left && !losses->away[i])
-            *(w[i].silence >= limit / 2 ? &silent : &heard) += 1;
+            *(w[i].silence >= losses->peer_timeout / 2 ? &silent : &heard) += 1;
     if (!heard && (silent || losses->deaf))
         losses->deaf = now;
     return losses->deaf && now - losses->deaf < RELISTEN_MS * HP_MS;
@@ -214,7 +214,8 @@ is_away(const hp_link_losses *losses, int rank, uint64_t ms, uint64_t now)
 static uint64_t
 patience(const hp_link_losses *losses, const hp_witness *w)
 {
-    return w->silence >= HP_SILENT && !hp_link_loss_has_final(losses) ? HP_RETURN_MS : AWAY_MS;
+    int probes = w->silence >= HP_SILENT && !hp_link_loss_has_final(losses);
+    return probes ? hp_return_ms(w->silence, losses->peer_timeout) : AWAY_MS;
 }
 
 /*
@@ -231,19 +232,12 @@ stayed_away(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
 }
 
 int
-hp_link_loss_stayed_away(const hp_link_losses *losses, const hp_witness *w, uint64_t peer_timeout, uint64_t now)
+hp_link_loss_stayed_away(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
 {
     for (int i = 0; losses->away_n && i < losses->size; i++)
-        if (is_away(losses, i, hp_return_ms(w[i].silence, peer_timeout), now))
+        if (is_away(losses, i, hp_return_ms(w[i].silence, losses->peer_timeout), now))
             return i;
     return -1;
-}
-
-uint64_t
-hp_link_loss_silence(const hp_link_losses *losses, const hp_witness *w, int rank, uint64_t now)
-{
-    uint64_t silence = w[rank].silence;
-    return silence >= HP_SILENT && losses->away[rank] ? silence + now - losses->away[rank] : silence;
 }
 
 static uint64_t

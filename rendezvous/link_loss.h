@@ -13,6 +13,7 @@
 /* By rank, of one ring. */
 typedef struct hp_link_losses {
     int size;
+    uint64_t peer_timeout;
     hp_loss *loss;     /* the first that it has reported; peer -1: none */
     uint64_t *away;    /* when its control connection broke; 0: it is up, or has ended */
     uint64_t *alive;   /* when its process was proven to be alive since then; 0: it was not */
@@ -43,7 +44,7 @@ typedef struct hp_link_loss_cause {
     uint64_t sequence;
 } hp_link_loss_cause;
 
-int hp_link_loss_open(hp_link_losses *losses, int size); /* 0: out of memory */
+int hp_link_loss_open(hp_link_losses *losses, int size, uint64_t peer_timeout); /* 0: out of memory */
 void hp_link_loss_close(hp_link_losses *losses);
 
 void hp_link_loss_lost(hp_link_losses *losses, int rank, const hp_loss *loss,
@@ -74,18 +75,15 @@ void hp_link_loss_back(hp_link_losses *losses, int rank);
 hp_link_loss_cause hp_link_loss_judge(const hp_link_losses *losses, const hp_witness *witnesses, int hasty,
                                       uint64_t now);
 /* A rank that has been away for as long as a member dials, and, if its host was silent before, for peer_timeout; -1: none. */
-int hp_link_loss_stayed_away(const hp_link_losses *losses, const hp_witness *witnesses, uint64_t peer_timeout,
-                             uint64_t now);
-/* For how long the rank's host has acknowledged nothing. If it was silent before the rank was away, it is so since then, too. */
-uint64_t hp_link_loss_silence(const hp_link_losses *losses, const hp_witness *witnesses, int rank, uint64_t now);
+int hp_link_loss_stayed_away(const hp_link_losses *losses, const hp_witness *witnesses, uint64_t now);
 /* The least operation that was reported with a lost link; 0: none. */
 uint64_t hp_link_loss_oldest(const hp_link_losses *losses);
 
 /*
  * Whether the server's own host is, or was a moment ago, cut off: no rank that is connected has acknowledged anything for
- * half of `limit`. Then the silence of a host, and the end of a connection to it, tell nothing of the ranks there.
+ * half of peer_timeout. Then the silence of a host, and the end of a connection to it, tell nothing of the ranks there.
  */
-int hp_link_loss_is_deaf(hp_link_losses *losses, const hp_witness *witnesses, uint64_t limit, uint64_t now);
+int hp_link_loss_is_deaf(hp_link_losses *losses, const hp_witness *witnesses, uint64_t now);
 
 /* The rank to which this one has lost a connection that is made again; -1: none, or it has left. */
 int hp_link_loss_mends(const hp_link_losses *losses, const hp_witness *witnesses, int rank);

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "net/sock.h"
 #include "rendezvous/job.h"
+#include "rendezvous/registration.h"
 
 #include <stdlib.h>
 
@@ -59,11 +60,38 @@ hp_absence_list(const hp_job *job, const hp_member **out, int most)
 void
 hp_absence_see(const hp_job_conn *conn, uint64_t silence)
 {
-    hp_joined *joined = conn->join_group ? hp_join_group_entry(conn->join_group, conn) : NULL;
+    int splits =
+        conn->join_group && conn->join_group->parent; /* who waits for the world is not looked for among many */
+    hp_joined *joined = splits ? hp_join_group_entry(conn->join_group, conn) : NULL;
     if (conn->roster)
         conn->roster->witnesses[conn->rank].silence = silence;
     else if (joined)
         joined->silence = silence;
+}
+
+static void
+add_silence(uint64_t silence, uint64_t away, uint64_t now, uint64_t *longest, int *heard)
+{
+    uint64_t lasts = away && silence >= HP_SILENT ? silence + now - away : 0;
+    *heard |= !away && silence < HP_SILENT;
+    *longest = lasts > *longest ? lasts : *longest;
+}
+
+uint64_t
+hp_absence_silence(const hp_job *job, const hp_member *who, uint64_t now)
+{
+    uint64_t longest = 0;
+    int heard = 0;
+    for (const hp_roster *r = job->rosters; r; r = r->next) {
+        int rank = hp_ring_rank_of(&r->ring, who);
+        if (rank >= 0 && (r->peers[rank] || r->losses.away[rank]))
+            add_silence(r->witnesses[rank].silence, r->losses.away[rank], now, &longest, &heard);
+    }
+    for (const hp_join_group *m = job->join_groups; m; m = m->next)
+        for (int i = 0; i < m->joined_n; i++)
+            if (m->parent && hp_member_same(&m->joined[i].member, who))
+                add_silence(m->joined[i].silence, m->joined[i].away, now, &longest, &heard);
+    return heard ? 0 : longest;
 }
 
 /* --- looking and asking --- */
@@ -150,7 +178,7 @@ conclude(hp_enquiry *e, hp_job *job, hp_probe_state state, uint64_t now)
     e->asked = 0;
     e->vain = answered ? 0 : e->vain;
     if (!answered && state != HP_PROBE_NONE && ++e->vain >= VAIN_MOST)
-        hp_job_unreached(job, &e->who, now);
+        hp_job_unreached(job, &e->who, hp_absence_silence(job, &e->who, now), now);
     else if (answered && (!e->who.proxied || (refused && now - e->refused >= peer_timeout(job, &e->who))))
         hp_job_probed(job, &e->who, state == HP_PROBE_ENDED, now);
 }

@@ -17,6 +17,12 @@ int hp_absence_list(const hp_job *job, const hp_member **out, int most);
 /* For how many ns the other host of a connection has acknowledged nothing; 0: it does. About once a second. */
 void hp_absence_see(const hp_job_conn *conn, uint64_t silence);
 
+/*
+ * For how many ns the host of a process has acknowledged nothing that is away: since before its connections broke, if it was
+ * silent then. 0: it was not, or on another connection of the process it is not.
+ */
+uint64_t hp_absence_silence(const hp_job *job, const hp_member *who, uint64_t now);
+
 enum { HP_LOOK_MS = 1000 };
 
 typedef struct hp_enquiry hp_enquiry;

@@ -35,8 +35,8 @@ allocate(hp_roster *r, int count)
     r->peers = hp_alloc(n, sizeof(void *));
     r->witnesses = hp_alloc(n, sizeof(hp_witness));
     r->ready = hp_rank_set_new(r->ring.size);
-    return hp_link_loss_open(&r->losses, count) && r->ring.order && r->ring.members && r->peers && r->witnesses &&
-           r->ready;
+    return hp_link_loss_open(&r->losses, count, r->peer_timeout) && r->ring.order && r->ring.members && r->peers &&
+           r->witnesses && r->ready;
 }
 
 hp_roster *
@@ -256,9 +256,9 @@ lose(hp_roster *r, int rank, int cut, const char *why)
 }
 
 void
-hp_roster_cut_off(hp_roster *r, int rank, uint64_t now)
+hp_roster_cut_off(hp_roster *r, int rank, uint64_t silence, uint64_t now)
 {
-    r->witnesses[rank].silence = hp_link_loss_silence(&r->losses, r->witnesses, rank, now);
+    r->witnesses[rank].silence = silence;
     if (r->state < HP_ROSTER_FAILED && !r->witnesses[rank].left)
         hp_link_loss_cut(&r->losses, rank, now);
     lose(r, rank, 1, NULL);
@@ -294,13 +294,13 @@ static void
 weigh(hp_roster *r, int hasty, uint64_t now)
 {
     hoop_error error;
-    if (r->state != HP_ROSTER_RUNNING || hp_link_loss_is_deaf(&r->losses, r->witnesses, r->peer_timeout, now))
+    if (r->state != HP_ROSTER_RUNNING || hp_link_loss_is_deaf(&r->losses, r->witnesses, now))
         return;
     hp_link_loss_cause cause = hp_link_loss_judge(&r->losses, r->witnesses, hasty, now);
     if (cause.finding == HP_LINK_LOSS_GONE) {
         lose(r, cause.rank, 0, NULL);
     } else if (cause.finding == HP_LINK_LOSS_CUT) {
-        hp_roster_cut_off(r, cause.rank, now);
+        hp_roster_cut_off(r, cause.rank, r->witnesses[cause.rank].silence, now);
     } else if (r->losses.gone < 0 && cause.finding == HP_LINK_LOSS_LEFT) { /* else because of that rank */
         if (hasty || !hp_link_loss_doubts(&r->losses, r->witnesses, now))
             left_early(r, cause.rank, cause.other, cause.sequence);
@@ -380,7 +380,7 @@ aborted(hp_roster *r, int rank, const hp_control_frame *frame, uint64_t now, hoo
     if (r->losses.gone >= 0)
         return 0; /* its verdict comes, and this is a consequence */
     if (cause.code == HOOP_ERR_PEER_LOST && r->witnesses[rank].silence >= DEAF_MS * HP_MS)
-        hp_roster_cut_off(r, rank, now); /* it hears nobody, so it can blame nobody */
+        hp_roster_cut_off(r, rank, r->witnesses[rank].silence, now); /* it hears nobody, so it can blame nobody */
     else if (r->state == HP_ROSTER_RUNNING && hp_disagreement_note(&r->disagreement, &cause, now))
         judge_calls(r, now);
     else if (cause.code == HOOP_ERR_TIMEOUT && (cause.flags & HOOP_ERROR_BEST_EFFORT))
@@ -563,7 +563,7 @@ hp_roster_tick(hp_roster *r, uint64_t now)
 {
     hoop_error error;
     int linking = r->state == HP_ROSTER_LINKING;
-    int gone = linking ? hp_link_loss_stayed_away(&r->losses, r->witnesses, r->peer_timeout, now) : -1;
+    int gone = linking ? hp_link_loss_stayed_away(&r->losses, r->witnesses, now) : -1;
     if (gone >= 0) {
         lose(r, gone, 0, NULL);
     } else if (linking && now >= r->deadline) {

@@ -78,7 +78,7 @@ void hp_roster_lost(hp_roster *roster, int rank, const char *why, uint64_t now);
  */
 void hp_roster_broke(hp_roster *roster, int rank, uint64_t now);
 /* Its host has been silent for peer_timeout, and a probe has shown that it is not back. */
-void hp_roster_cut_off(hp_roster *roster, int rank, uint64_t now);
+void hp_roster_cut_off(hp_roster *roster, int rank, uint64_t silence, uint64_t now);
 /* Its links are up: all its ranks hear that. */
 void hp_roster_begin(hp_roster *roster, uint64_t now);
 /* This rank's process has ended for certain: if the rank is away, it does not come back; else it is doubted. */

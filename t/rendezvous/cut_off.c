@@ -22,6 +22,13 @@ start(void)
     sim_world(&s, N, PER_HOST);
 }
 
+/* A probe has had no answer. */
+static void
+unreached(const hp_member *who)
+{
+    hp_job_unreached(s.job, who, hp_absence_silence(s.job, who, s.now), s.now);
+}
+
 /* Ranks [first, last] are silent for so many seconds, and the owner asks each absent process, which does not answer. */
 static void
 silent(int first, int last, int seconds)
@@ -31,7 +38,7 @@ silent(int first, int last, int seconds)
         hp_absence_see(&s.conns[i].conn, (uint64_t)seconds * HP_SEC);
     int n = hp_absence_list(s.job, absent, N);
     for (int i = 0; i < n; i++)
-        hp_job_unreached(s.job, absent[i], s.now);
+        unreached(absent[i]);
 }
 
 static int
@@ -112,7 +119,7 @@ test_deaf_host(void)
     sim_break(&s, 4);
     sim_pass(&s, 1500);
     is_int(0, s.conns[0].causes, "a host has been silent for 35 s, and a connection to it breaks: a probe is awaited");
-    hp_job_unreached(s.job, &s.conns[0].ring.members[4], s.now);
+    unreached(&s.conns[0].ring.members[4]);
     ok(hear(4, "rank 4 (node3, pid 804) is cut off during operation 3"), "it has no answer: the host is cut off");
     sim_close(&s);
     start();
@@ -128,7 +135,7 @@ test_deaf_host(void)
     sim_break(&s, 4);
     hp_job_probed(s.job, &s.conns[0].ring.members[4], 0, s.now);
     sim_pass(&s, 3000);
-    hp_job_unreached(s.job, &s.conns[0].ring.members[4], s.now);
+    unreached(&s.conns[0].ring.members[4]);
     is_int(0, s.conns[0].causes, "its host is back, and the process lives: its silence is over");
     sim_close(&s);
     start();
@@ -171,11 +178,11 @@ test_split(int late)
     if (late)
         split(0);
     sim_pass(&s, 22000);
-    hp_job_unreached(s.job, &s.conns[0].ring.members[4], s.now);
+    unreached(&s.conns[0].ring.members[4]);
     is_int(0, s.conns[0].causes + s.conns[11].causes, "in a split%s: nobody is named before peer_timeout",
            late ? " that is complete" : "");
     sim_pass(&s, 2000);
-    hp_job_unreached(s.job, &s.conns[0].ring.members[4], s.now);
+    unreached(&s.conns[0].ring.members[4]);
     ok(hear(4, "rank 4 (node3, pid 804) is cut off: its host has acknowledged nothing for 31.0 s"), "... then it is");
     ok(s.conns[11].cause.rank == 4 && strstr(s.conns[11].cause.text, "is cut off"), "... to those in the split: %s",
        s.conns[11].cause.text);
@@ -187,6 +194,44 @@ test_split(int late)
     sim_pass(&s, 5100);
     ok(strstr(s.conns[11].cause.text, "rank 4 (node3, pid 804) vanished"), "of a host that was not silent: %s",
        s.conns[11].cause.text);
+    sim_close(&s);
+}
+
+/* So does one in an operation; and the two connections of a process may have been silent for different times. */
+static void
+test_late_silence(void)
+{
+    sim_open(&s);
+    sim_ring(&s, N, PER_HOST, 100 * HP_SEC);
+    sim_report(&s, 4, 3, 1, 5);
+    hp_absence_see(&s.conns[4].conn, 3 * HP_SEC);
+    sim_break(&s, 4);
+    sim_pass(&s, 26000);
+    unreached(&s.conns[0].ring.members[4]);
+    is_int(0, s.conns[0].causes, "in an operation: nobody is named before peer_timeout");
+    sim_pass(&s, 2000);
+    unreached(&s.conns[0].ring.members[4]);
+    ok(hear(4, "rank 4 (node3, pid 804) is cut off during operation 3"), "... then it is");
+    sim_close(&s);
+    start();
+    for (int rank = 1; rank < N; rank++)
+        split(rank);
+    hp_absence_see(&s.conns[4].conn, HP_SEC / 2);
+    hp_absence_see(&s.conns[14].conn, 2 * HP_SEC);
+    sim_break(&s, 4);
+    sim_break(&s, 14);
+    sim_pass(&s, 29000);
+    unreached(&s.conns[0].ring.members[4]);
+    ok(hear(4, "rank 4 (node3, pid 804) is cut off"), "one connection of a process tells of another one");
+    sim_close(&s);
+    start();
+    for (int rank = 1; rank < N; rank++)
+        split(rank);
+    hp_absence_see(&s.conns[14].conn, 2 * HP_SEC);
+    sim_break(&s, 14);
+    sim_pass(&s, 29000);
+    unreached(&s.conns[0].ring.members[4]);
+    is_int(0, s.conns[0].causes, "but not if one of them is sound");
     sim_close(&s);
 }
 
@@ -311,6 +356,7 @@ main(void)
     test_deaf_host();
     test_split(0);
     test_split(1);
+    test_late_silence();
     test_losses();
     test_line();
     test_server();

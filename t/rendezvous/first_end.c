@@ -138,7 +138,7 @@ test_part_sees_it(void)
     start_part();
     sim_lose(&s, PART + FIRST);
     hp_member silent = s.conns[0].ring.members[FIRST];
-    hp_job_unreached(s.job, &silent, s.now);
+    hp_job_unreached(s.job, &silent, 0, s.now);
     sim_pass(&s, 50);
     sim_lose(&s, SECOND);
     sim_pass(&s, 150);

@@ -407,5 +407,5 @@ hp_agent_main(void)
     hp_buffer_free(&a.in);
     if (a.loop)
         hp_loop_free(a.loop);
-    return a.launcher == DESERTED;
+    return a.launcher == DESERTED ? HP_AGENT_DESERTED : 0;
 }

@@ -37,7 +37,7 @@ typedef enum hp_agent_msg_type {
     HP_MSG_GO,        /* start them */
     HP_MSG_STDIN,     /* for rank 0 */
     HP_MSG_STDIN_END, /* nothing more for rank 0 */
-    HP_MSG_SIGNAL,    /* u32 signal for every rank's group */
+    HP_MSG_SIGNAL,    /* u32 signal for every rank's group; STOP and CONT go to the other groups of its session, too */
     HP_MSG_STOP,      /* u32 ms between TERM and KILL; 0: KILL now */
     HP_MSG_LOOK,      /* send the flight recorders as they are now */
     HP_MSG_PING,      /* u64, the launcher's time; the first one starts the lease (lease.h) */
@@ -77,6 +77,9 @@ typedef struct hp_agent_msg {
 } hp_agent_msg;
 
 typedef enum hp_agent_msg_side { HP_TO_AGENT = 1, HP_TO_LAUNCHER, HP_TO_SERVER, HP_FROM_SERVER } hp_agent_msg_side;
+
+/* The exit status of an agent that the launcher has deserted, as it seems: its ranks have ended. */
+enum { HP_AGENT_DESERTED = 75 };
 
 /* Appends a message whose payload is `a` followed by `b`. */
 void hp_agent_msg_put(hp_buffer *out, hp_agent_msg_type type, const void *a, size_t na, const void *b, size_t nb);

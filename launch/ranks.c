@@ -226,9 +226,14 @@ signal_other_groups(const hp_ranks *ranks, int signal)
     size_t n = hp_proctree_list(getpid(), &list);
     for (size_t k = 0; k < n; k++)
         for (int i = 0; i < ranks->count; i++) {
-            pid_t session = ranks->rank[i].group;
-            if (session > 0 && getsid(list[k]) == session && getpgid(list[k]) != session)
-                kill(list[k], signal);
+            pid_t session = ranks->rank[i].group, group = getpgid(list[k]);
+            if (session <= 0 || group <= 0 || group == session || getsid(list[k]) != session)
+                continue;
+            size_t before = 0;
+            while (before < k && getpgid(list[before]) != group)
+                before++;
+            if (before == k)
+                kill(-group, signal);
         }
     free(list);
 }

@@ -39,7 +39,8 @@ void hp_ranks_look(hp_ranks *ranks, int tell);   /* tells which processes are st
 void hp_ranks_pause(hp_ranks *ranks, int pause); /* 1: read no output for now */
 void hp_ranks_stdin(hp_ranks *ranks, const uint8_t *bytes, size_t n);
 void hp_ranks_stdin_end(hp_ranks *ranks);
-int hp_ranks_signal(hp_ranks *ranks, int signal); /* to the group of every rank; returns how many have processes */
+/* To the group of every rank, and TERM, STOP and CONT to the other groups of its session, too. Returns how many have processes. */
+int hp_ranks_signal(hp_ranks *ranks, int signal);
 void hp_ranks_resize(hp_ranks *ranks, hp_winsize size); /* of the ranks' terminals */
 void hp_ranks_stop(hp_ranks *ranks, uint64_t grace_ns); /* TERM now, KILL then; a second call may shorten it */
 void hp_ranks_free(hp_ranks *ranks);                    /* after hp_ranks_ended */

@@ -208,13 +208,12 @@ hp_silence_end(hp_silence *s)
 
 /* --- at the end --- */
 
-/* An agent that has found itself deserted has ended its ranks before, and says so by its status. */
 static int
 has_ended_ranks(const hp_host *host)
 {
     const hp_agent_conn *conn = host->conn;
     return host->done || (conn->state == HP_AGENT_CONN_OVER && WIFEXITED(conn->wait_status) &&
-                          WEXITSTATUS(conn->wait_status) == EXIT_FAILURE);
+                          WEXITSTATUS(conn->wait_status) == HP_AGENT_DESERTED);
 }
 
 void

@@ -173,7 +173,7 @@ hp_stdin_read(hp_stdin *in, const uint8_t **bytes)
             return n;
         }
         in->over = n == 0 || (errno != EINTR && errno != EAGAIN);
-        in->error = n < 0 && in->over ? errno : 0;
+        in->error = n < 0 && in->over && errno != EBADF ? errno : 0; /* nohup(1) opens /dev/null for writing only */
     }
     if (hp_watch_set(in->watch, wanted && !in->over ? HP_READ : 0) < 0)
         in->over = 1;

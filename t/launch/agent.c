@@ -302,7 +302,7 @@ static void
 check_silent_launcher(void)
 {
     uint64_t began = hp_now();
-    is_int(1, play_and_read("sl"), "a launcher that was heard, and falls silent");
+    is_int(HP_AGENT_DESERTED, play_and_read("sl"), "a launcher that was heard, and falls silent");
     ok(strncmp(fake_process_at(0)->signals, "15 18 9 ", 8) == 0, "counts as gone: %s", fake_process_at(0)->signals);
     ok(hp_now() >= began + 36 * HP_SEC && hp_now() <= began + 42 * HP_SEC,
        "after the lease, before hooprun counts on it");
@@ -313,7 +313,7 @@ check_silent_launcher(void)
     is_string("", fake_process_at(0)->signals, "may be silent");
     is_int(0, play_and_read("slZm01"), "one that has stopped the ranks");
     is_string("19 ", fake_process_at(0)->signals, "may be silent, too");
-    is_int(1, play_and_read("slZmC"), "until it continues them");
+    is_int(HP_AGENT_DESERTED, play_and_read("slZmC"), "until it continues them");
     ok(strncmp(fake_process_at(0)->signals, "19 18 15 18 9 ", 14) == 0, "then they end as well: %s",
        fake_process_at(0)->signals);
     variable = "HOOP_PEER_TIMEOUT_MS=120000";
@@ -343,11 +343,11 @@ check_knocks(void)
     is_string("", fake_process_at(0)->signals, "may be silent for longer");
     is_string(RUNNING "exit 0 0|exit 1 9|done|", heard, "and hears all of it then");
     uint64_t began = hp_now();
-    is_int(1, play_and_read("sl"), "but not for ever");
+    is_int(HP_AGENT_DESERTED, play_and_read("sl"), "but not for ever");
     ok(hp_now() >= began + 96 * HP_SEC && hp_now() <= began + 102 * HP_SEC, "three times the time-out");
     ok(strstr(said, "a new connection to it is accepted"), "its agent says so: %s", said);
     hp_socket_close(listener);
-    is_int(1, play_and_read("slm"), "once it accepts none, it is gone");
+    is_int(HP_AGENT_DESERTED, play_and_read("slm"), "once it accepts none, it is gone");
     variable = NULL;
 }
 
@@ -393,7 +393,7 @@ check_last_words(void)
     is_string("", script, "waits for that");
     is_string(RUNNING "exit 0 0|exit 1 9|done|", heard, "and they arrive");
     uint64_t began = hp_now();
-    is_int(1, play_and_read("slD01"), "if the launcher is silent, too,");
+    is_int(HP_AGENT_DESERTED, play_and_read("slD01"), "if the launcher is silent, too,");
     ok(hp_now() >= began + 36 * HP_SEC && hp_now() <= began + 42 * HP_SEC, "it waits until its lease is over");
     ok(strstr(said, "its ranks have ended"), "and says that nothing is left: %s", said);
     on_socket = 0;

@@ -167,7 +167,12 @@ show_screen(void (*fill)(hp_buffer *out, int lines, int columns))
         hp_buffer_free(&text);
         key = getch();
         struct pollfd keys = {.fd = STDIN_FILENO, .events = POLLIN};
-        if (key == ERR && poll(&keys, 1, 0) != 0) /* it has ended, or its terminal has gone */
+        if (key != ERR || poll(&keys, 1, 0) <= 0)
+            continue;
+        timeout(0); /* a key may just have come; else its end has, or its terminal has gone */
+        key = getch();
+        timeout(REFRESH_MS);
+        if (key == ERR)
             break;
     }
     endwin();

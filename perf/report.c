@@ -9,10 +9,12 @@
 #include "hoop.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -350,12 +352,26 @@ perf_csv_write(const char *path, const perf_report *report)
 
 enum { NUMBERED = 10000 };
 
-/* Nothing is lost by writing there: a run that has not come to its end leaves an empty file, and a device keeps none. */
-static int
-may_be_written(const char *name)
+/*
+ * A new file, one that a run which did not come to its end has left empty, or a device. A run locks its file, so that no other
+ * takes it for such a one. NULL with EEXIST: it has something, or is another run's.
+ */
+static FILE *
+open_free(const char *name)
 {
     struct stat st;
-    return stat(name, &st) == 0 && (S_ISREG(st.st_mode) ? st.st_size == 0 : !S_ISDIR(st.st_mode));
+    int fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0 && access(name, F_OK) == 0)
+        errno = EEXIST;
+    if (fd < 0)
+        return NULL;
+    int is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    if (is_file && (flock(fd, LOCK_EX | LOCK_NB) != 0 || fstat(fd, &st) != 0 || st.st_size > 0)) {
+        close(fd);
+        errno = EEXIST;
+        return NULL;
+    }
+    return fdopen(fd, "w");
 }
 
 /* The first of a.json, a.0.json, a.1.json ... that is free: a number is before the last dot, so the name keeps its ending. */
@@ -368,7 +384,7 @@ perf_json_open(const char *path)
         dot = own + strlen(own);
     snprintf(name, sizeof(name), "%s", path);
     for (int number = 0; number < NUMBERED; number++) {
-        FILE *file = fopen(name, may_be_written(name) ? "w" : "wx");
+        FILE *file = open_free(name);
         if (file) {
             printf("# Writing JSON output to %s\n", name);
             return file;

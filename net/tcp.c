@@ -13,7 +13,8 @@ enum {
     SOONER = 3,        /* ranks at least */
     SHORTEST = 1,      /* seconds between two probes, */
     LONGEST = 5,       /* and where the number of probes is no limit */
-    PROBES_MOST = 127, /* by the kernel */
+    PROBES_MOST = 127, /* by the kernel, */
+    INTERVAL_MOST = 32767,
     RTO_SPARE_MS = 15000,
     RTO_PART = 7, /* with so many retransmissions at the longest interval, and those before, 15 are enough */
     RTO_LEAST_MS = 1000,
@@ -79,7 +80,7 @@ hp_tcp_silence_keepalive(uint64_t peer_timeout, const hp_keepalive *wish)
     int64_t seconds = part((int64_t)peer_timeout, HP_SEC), lasts = seconds + LATER;
     hp_keepalive k = *wish;
     if (!k.interval && k.count)
-        k.interval = part(lasts, k.count);
+        k.interval = (int)clamp(part(lasts, k.count), SHORTEST, INTERVAL_MOST);
     if (!k.interval)
         k.interval = (int)clamp(seconds / 6, SHORTEST, LONGEST);
     if (!k.count && part(lasts, k.interval) > PROBES_MOST && !wish->interval)

@@ -92,6 +92,8 @@ test_wishes(void)
     ok(k.interval == 1 && k.count == 35, "of an interval follows the number of probes");
     k = hp_tcp_silence_keepalive(30 * HP_SEC, &(hp_keepalive){.count = 2});
     ok(k.interval == 18 && k.count == 2, "and the reverse");
+    k = hp_tcp_silence_keepalive(86400 * HP_SEC, &(hp_keepalive){.count = 1});
+    ok(k.interval == 32767 && k.count == 1, "up to what the kernel takes");
 }
 
 static void

@@ -370,13 +370,16 @@ open_listener(hoop_comm *comm, hp_client_options *options, hoop_error *error)
                             hp_addr_host(&o.local, text), name);
     if (result == HOOP_SUCCESS)
         result = hp_outward_advertised(&proxy, &comm->config, 0, error);
-    if (result == HOOP_SUCCESS && !*wanted && !proxy.length)
+    o.automatic = !*wanted && !proxy.length;
+    if (result == HOOP_SUCCESS && o.automatic)
         o.all = hp_interface_others(options->other, &o.local) > 0;
     if (result == HOOP_SUCCESS)
         result = hp_listener_join(&comm->entry, &o, comm->loop, comm->keys, comm->size, error);
     if (result != HOOP_SUCCESS)
         return result;
     options->own = options->listen = comm->entry.addr;
+    if (!hp_listener_is_everywhere(&comm->entry)) /* perhaps an older one: interfaces come and go */
+        memset(options->other, 0, sizeof(options->other));
     hp_log(HP_LOG_INFO, "interface %s, listening on %s%s%s", name, hp_addr_print(&options->listen, text),
            *why ? "; not used: " : "", why);
     for (int i = 0; i < HP_OTHERS && options->other[i].length; i++)

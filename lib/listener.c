@@ -198,7 +198,7 @@ suits(const hp_listener *listener, const hp_listener_options *options, const hp_
 {
     const hp_listener_options *o = &listener->options;
     const hp_keys *known = keys_for((void *)(uintptr_t)listener, keys->job_id);
-    return o->all == options->all && (o->all || hp_addr_same_host(&o->local, &options->local)) &&
+    return o->automatic == options->automatic && (o->all || hp_addr_same_host(&o->local, &options->local)) &&
            o->ports.first == options->ports.first && o->ports.last == options->ports.last &&
            (!known || (known->mode == keys->mode && memcmp(known->hello, keys->hello, sizeof(keys->hello)) == 0));
 }
@@ -288,6 +288,12 @@ hp_listener_rival(const hp_listener_entry *entry, const char *job, hoop_error *e
                entry->claimed, job, rank);
     error->rank = rank;
     return error->code;
+}
+
+int
+hp_listener_is_everywhere(const hp_listener_entry *entry)
+{
+    return entry->listener->options.all;
 }
 
 hoop_result

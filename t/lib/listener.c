@@ -54,6 +54,30 @@ rise(member *m)
     hp_loop_free(m->loop);
 }
 
+/* The user has chosen no address, and interfaces come and go. One port is enough. */
+static void
+test_interfaces(void)
+{
+    for (int first = 0; first < 2; first++) {
+        member early, late;
+        options.automatic = 1;
+        options.all = first;
+        sit(&early, &keys);
+        options.all = !first;
+        sit(&late, &keys);
+        is_int(hp_addr_port(&early.entry.addr), hp_addr_port(&late.entry.addr), "an interface %s: the listener stays",
+               first ? "goes" : "comes");
+        is_int(first, hp_listener_is_everywhere(&late.entry), "and listens where it did");
+        options.all = options.automatic = 0;
+        member chosen;
+        sit(&chosen, &keys);
+        ok(hp_addr_port(&chosen.entry.addr) != hp_addr_port(&early.entry.addr), "an address of the user's has its own");
+        rise(&early);
+        rise(&late);
+        rise(&chosen);
+    }
+}
+
 /* The side that dials, in a loop of its own. */
 typedef struct outside {
     hp_loop *loop;
@@ -412,6 +436,7 @@ main(void)
     make_keys(&others, 2);
     if (hp_addr_parse(&options.local, "127.0.0.1:0", NULL) != HOOP_SUCCESS)
         bail("no address");
+    test_interfaces();
     test_hand_over();
     test_not_yet();
     test_again();

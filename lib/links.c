@@ -79,7 +79,10 @@ hp_links_judge(hoop_comm *comm, const hp_hello *hello)
     link = link_for(comm, hello);
     if (!link)
         return HP_BUSY;
-    return may_come(link, hello) ? HP_OK : HP_DUPLICATE;
+    if (!may_come(link, hello))
+        return HP_DUPLICATE;
+    /* A rank may dial two addresses at once. Of these connections the second one waits: the first may have won. */
+    return !hello->generation && hp_link_stands(link, hello->stripe) ? HP_BUSY : HP_OK;
 }
 
 static void

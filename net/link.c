@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 hp_link *
 hp_link_new(int sending, int self, int peer, int distance, int stripes, uint32_t capacity)
@@ -157,6 +158,14 @@ hp_link_is_fresh(const hp_link *link, int k)
 {
     const hp_stripe *stripe = link->stripe[k];
     return !stripe || (stripe->accepted && !stripe->heard && !stripe->generation);
+}
+
+int
+hp_link_stands(const hp_link *link, int k)
+{
+    char byte;
+    ssize_t n = link->stripe[k] ? recv(link->stripe[k]->medium.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) : 0;
+    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
 int
@@ -319,9 +328,15 @@ hp_link_send_credit(hp_link *link, const uint8_t payload[HP_CREDIT_BYTES])
 void
 hp_link_arm(hp_link *link)
 {
-    for (int k = 0; k < link->stripes; k++)
-        if (link->stripe[k])
-            hp_stripe_arm(link->stripe[k]);
+    /* if it moves nothing, what has come would wake the driver for ever */
+    int moves = link->state == HP_LINK_OPEN || link->state == HP_LINK_LEFT;
+    for (int k = 0; k < link->stripes; k++) {
+        hp_stripe *s = link->stripe[k];
+        if (s && moves)
+            hp_stripe_arm(s);
+        else if (s && s->watch)
+            hp_watch_set(s->watch, 0);
+    }
 }
 
 /* The last word to the peer. */

@@ -50,6 +50,9 @@ int hp_link_is_repaired(const hp_link *link);                 /* whether the lin
 /* Whether stripe k has not been attached, or has not carried a byte: another connection may take its place. */
 int hp_link_is_fresh(const hp_link *link, int k);
 
+/* Whether the connection of stripe k stands: it is attached, and the other end has not closed it. A system call. */
+int hp_link_stands(const hp_link *link, int k);
+
 /* Whether the next post can never be completed because the stripe that carries it has ended. */
 int hp_link_is_stuck(const hp_link *link);
 

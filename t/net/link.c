@@ -453,6 +453,33 @@ test_unanswered(void)
     rig_close(&r);
 }
 
+/* One of two connections is there, and bytes on it. Nothing moves before the other one is, so nothing wakes the driver. */
+static void
+test_half_open(void)
+{
+    rig r = {.loop = hp_loop_new(), .bare = -1};
+    hoop_error error;
+    int ends[2];
+    hp_link *link = hp_link_new(0, 1, 0, 1, 2, RIG_CAPACITY);
+    rig_connect(ends);
+    ok(!hp_link_stands(link, 0), "a connection that is not there");
+    if (hp_link_attach(link, 0, ends[1], r.loop, NULL, NULL, &error) != HOOP_SUCCESS)
+        bail("%s", error.text);
+    ok(hp_link_stands(link, 0), "one that has carried nothing stands");
+    is_int(3, (int)send(ends[0], "abc", 3, 0), "bytes come");
+    ok(hp_link_stands(link, 0), "and it stands");
+    hp_link_arm(link);
+    uint64_t began = hp_now();
+    hp_loop_run(r.loop, 200 * HP_MS);
+    ok(hp_now() - began >= 150 * HP_MS, "they do not wake the driver of a link that is not open yet");
+    close(ends[0]);
+    for (tap_wait w = {0}; hp_link_stands(link, 0) && tap_waits(&w);)
+        recv(ends[1], (char[3]){0}, 3, MSG_DONTWAIT);
+    ok(!hp_link_stands(link, 0), "one that the other end has closed does not");
+    hp_link_free(link);
+    hp_loop_free(r.loop);
+}
+
 int
 main(void)
 {
@@ -476,6 +503,7 @@ main(void)
         test_ack_refused();
     }
     rig_shares = 0;
+    test_half_open();
     test_delayed_acks();
     test_round_trip();
     test_full_socket();

@@ -11,9 +11,11 @@
 #include "base/wire.h"
 #include "lib/server_thread.h"
 #include "net/interface.h"
+#include "net/sock.h"
 #include "net/socket.h"
 
 #include <net/if.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,9 @@
 /* --- the way to other hosts --- */
 
 #define LOOKUP_TIME (5 * HP_SEC)
+#define PROBE_TIME (HP_SEC / 2)
+
+enum { LOOK_MS = 50 };
 
 static const char *
 join_host(const hoop_config *config)
@@ -218,16 +223,45 @@ find_interface(hp_addr *server, const hoop_config *config)
         server->u.v6.sin6_scope_id = interface_number(name);
 }
 
+/* Of a name's addresses the one at which something accepts connections; if none does soon, the first. */
+static hp_addr
+choose_address(const hp_addr_list *list)
+{
+    hp_probe probe[HP_ADDRS_MOST] = {{0}};
+    struct pollfd wait[HP_ADDRS_MOST];
+    int chosen = -1, asked = list->n;
+    uint64_t until = hp_now() + PROBE_TIME;
+    for (int i = 0; i < list->n && list->n > 1; i++)
+        hp_probe_start(&probe[i], &list->addr[i], NULL);
+    while (asked > 1 && chosen < 0 && hp_now() < until) {
+        asked = 1; /* one more than those that have not answered */
+        for (int i = 0; i < list->n && chosen < 0; i++) {
+            hp_probe_state state = hp_probe_poll(&probe[i]);
+            if (state == HP_PROBE_ALIVE)
+                chosen = i;
+            if (state == HP_PROBE_ASKED)
+                wait[asked++ - 1] = (struct pollfd){.fd = probe[i].fd, .events = POLLOUT};
+        }
+        if (asked > 1 && chosen < 0)
+            poll(wait, (nfds_t)(asked - 1), LOOK_MS);
+    }
+    for (int i = 0; i < list->n; i++)
+        hp_probe_stop(&probe[i]);
+    return list->addr[chosen < 0 ? 0 : chosen];
+}
+
 hoop_result
 hp_environment_server(hp_addr *server, const hoop_config *config, hp_loop *loop, uint64_t deadline, hoop_error *error)
 {
     char text[256];
+    hp_addr_list list;
     hoop_error why;
     snprintf(text, sizeof(text), "%s", hp_config_text(config, HP_SET_rendezvous));
     drop_foreign_interface(text);
-    hoop_result result = hp_addr_find(server, text, loop, deadline, &why);
+    hoop_result result = hp_addr_find_all(&list, text, loop, deadline, &why);
     if (result != HOOP_SUCCESS)
         return hp_err_set(error, result, "HOOP_RENDEZVOUS: %.230s", why.text);
+    *server = choose_address(&list);
     find_interface(server, config);
     hp_server_thread_come_home(server);
     return HOOP_SUCCESS;

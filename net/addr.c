@@ -214,6 +214,17 @@ from_sockaddr(hp_addr *addr, const struct sockaddr *any, socklen_t length)
     memcpy(&addr->u, any, length);
 }
 
+/* Those that are of loopback, or are not, and of this family if it is given. */
+static void
+add_addresses(hp_addr_list *list, const struct addrinfo *found, int loopback, int family)
+{
+    for (const struct addrinfo *one = found; one && list->n < HP_ADDRS_MOST; one = one->ai_next) {
+        hp_addr *next = &list->addr[list->n];
+        from_sockaddr(next, one->ai_addr, one->ai_addrlen);
+        list->n += hp_addr_is_loopback(next) == loopback && (family == AF_UNSPEC || family == one->ai_family);
+    }
+}
+
 hoop_result
 hp_addr_find_all(hp_addr_list *list, const char *text, hp_loop *loop, uint64_t deadline, hoop_error *error)
 {
@@ -227,13 +238,15 @@ hp_addr_find_all(hp_addr_list *list, const char *text, hp_loop *loop, uint64_t d
     int reason = look_up(host, loop, deadline, &found);
     if (reason != 0)
         return bad_host(host, reason, error);
-    /* Those that lead elsewhere, if there are any: many hosts have their own name for a loopback address as well. */
-    for (const struct addrinfo *one = found; one && list->n < HP_ADDRS_MOST; one = one->ai_next) {
-        from_sockaddr(&list->addr[list->n], one->ai_addr, one->ai_addrlen);
-        list->n += !hp_addr_is_loopback(&list->addr[list->n]);
+    /*
+     * Those that lead elsewhere, if there are any: many hosts have their own name for a loopback address as well. Of loopback
+     * addresses the one of IPv4 first: at that servers listen if nobody says where.
+     */
+    add_addresses(list, found, 0, AF_UNSPEC);
+    if (list->n == 0) {
+        add_addresses(list, found, 1, AF_INET);
+        add_addresses(list, found, 1, AF_INET6);
     }
-    if (list->n == 0)
-        from_sockaddr(&list->addr[list->n++], found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);
     for (int i = 0; i < list->n; i++)
         hp_addr_set_port(&list->addr[i], (uint16_t)port);

@@ -36,6 +36,10 @@ getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
     atomic_fetch_add(&beside, gettid() != getpid());
     if (strcmp(host, "dead.invalid") == 0)
         sleep(DEAD_S);
+    if (strcmp(host, "two.invalid") == 0) { /* at the first one nobody listens */
+        int reason = real("127.0.0.9", service, hints, found);
+        return reason ? reason : real("127.0.0.1", service, hints, &(*found)->ai_next);
+    }
     if (strcmp(host, "slow.invalid") != 0)
         return EAI_AGAIN;
     party_nap(SLOW_MS / 1e3);
@@ -175,6 +179,15 @@ numeric(void)
     is_int(0, alive, "and starts no thread");
 }
 
+static void
+several(void)
+{
+    int code = -1, names = -1, others = -1, alive = -1;
+    double took = -1;
+    run("two.invalid", 2, &code, &took, &names, &others, &alive);
+    is_int(HOOP_SUCCESS, code, "a name of two addresses, and a server at the second: %s", p.guest[0].note);
+}
+
 int
 main(void)
 {
@@ -183,6 +196,7 @@ main(void)
     setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "60000", 1);
     party_open(&p);
     numeric();
+    several();
     dead();
     slow();
     party_close(&p);

@@ -368,7 +368,7 @@ act(fuzz_script *s)
     case SPARE: fake_net_spare = which & 128 ? FAKE_NET_PLENTY : which; break;
     case EXPECT:
         if (acceptor)
-            hp_acceptor_expect(acceptor, which, 1);
+            hp_acceptor_expect(acceptor, which, which / 16);
         break;
     case OWNER: set_owner(which); break;
     case ANSWER: answer(which % PEERS, (hp_status)(fuzz_next(s) % HP_STATUSES)); break;

@@ -24,7 +24,8 @@
 /* --- the way to other hosts --- */
 
 #define LOOKUP_TIME (5 * HP_SEC)
-#define PROBE_TIME (HP_SEC / 2)
+#define HEAD_START (HP_SEC / 4)
+#define PROBE_TIME HP_SEC
 
 enum { LOOK_MS = 50 };
 
@@ -183,7 +184,7 @@ hp_environment_find(hp_environment *environment, const hoop_config *config, hp_l
             error, HOOP_ERR_INVALID_ARGUMENT,
             "HOOP_RENDEZVOUS=%.64s is set but HOOP_SIZE is not, or is 0: give every process the number of ranks",
             server);
-    return hp_environment_server(&environment->server, config, loop, deadline, error);
+    return hp_environment_server(&environment->server, config, NULL, loop, deadline, error);
 }
 
 static unsigned
@@ -223,35 +224,42 @@ find_interface(hp_addr *server, const hoop_config *config)
         server->u.v6.sin6_scope_id = interface_number(name);
 }
 
-/* Of a name's addresses the one at which something accepts connections; if none does soon, the first. */
+/*
+ * Of a name's addresses the first at which something accepts connections: one that answers waits HEAD_START for those before
+ * it. If none does soon, the first of all.
+ */
 static hp_addr
 choose_address(const hp_addr_list *list)
 {
     hp_probe probe[HP_ADDRS_MOST] = {{0}};
     struct pollfd wait[HP_ADDRS_MOST];
-    int chosen = -1, asked = list->n;
-    uint64_t until = hp_now() + PROBE_TIME;
-    for (int i = 0; i < list->n && list->n > 1; i++)
+    uint64_t began = hp_now();
+    int chosen = list->n > 1 ? -1 : 0;
+    for (int i = 0; i < list->n && chosen < 0; i++)
         hp_probe_start(&probe[i], &list->addr[i], NULL);
-    while (asked > 1 && chosen < 0 && hp_now() < until) {
-        asked = 1; /* one more than those that have not answered */
+    while (chosen < 0) {
+        uint64_t lasts = hp_now() - began;
+        nfds_t asked = 0;
         for (int i = 0; i < list->n && chosen < 0; i++) {
             hp_probe_state state = hp_probe_poll(&probe[i]);
-            if (state == HP_PROBE_ALIVE)
+            if (state == HP_PROBE_ALIVE && (asked == 0 || lasts >= HEAD_START))
                 chosen = i;
             if (state == HP_PROBE_ASKED)
-                wait[asked++ - 1] = (struct pollfd){.fd = probe[i].fd, .events = POLLOUT};
+                wait[asked++] = (struct pollfd){.fd = probe[i].fd, .events = POLLOUT};
         }
-        if (asked > 1 && chosen < 0)
-            poll(wait, (nfds_t)(asked - 1), LOOK_MS);
+        if (chosen < 0 && (asked == 0 || lasts >= PROBE_TIME))
+            chosen = 0;
+        if (chosen < 0)
+            poll(wait, asked, LOOK_MS);
     }
     for (int i = 0; i < list->n; i++)
         hp_probe_stop(&probe[i]);
-    return list->addr[chosen < 0 ? 0 : chosen];
+    return list->addr[chosen];
 }
 
 hoop_result
-hp_environment_server(hp_addr *server, const hoop_config *config, hp_loop *loop, uint64_t deadline, hoop_error *error)
+hp_environment_server(hp_addr *server, const hoop_config *config, const hp_addr *known, hp_loop *loop,
+                      uint64_t deadline, hoop_error *error)
 {
     char text[256];
     hp_addr_list list;
@@ -261,7 +269,10 @@ hp_environment_server(hp_addr *server, const hoop_config *config, hp_loop *loop,
     hoop_result result = hp_addr_find_all(&list, text, loop, deadline, &why);
     if (result != HOOP_SUCCESS)
         return hp_err_set(error, result, "HOOP_RENDEZVOUS: %.230s", why.text);
-    *server = choose_address(&list);
+    int is_known = 0;
+    for (int i = 0; known && i < list.n; i++)
+        is_known |= hp_addr_same_host(known, &list.addr[i]) && hp_addr_port(known) == hp_addr_port(&list.addr[i]);
+    *server = is_known ? *known : choose_address(&list);
     find_interface(server, config);
     hp_server_thread_come_home(server);
     return HOOP_SUCCESS;

@@ -32,9 +32,9 @@ hoop_result hp_environment_launcher(hp_launcher *launcher, const hoop_config *co
 hoop_result hp_environment_find(hp_environment *environment, const hoop_config *config, hp_loop *loop,
                                 uint64_t deadline, hoop_error *error);
 
-/* The address in HOOP_RENDEZVOUS. */
-hoop_result hp_environment_server(hp_addr *server, const hoop_config *config, hp_loop *loop, uint64_t deadline,
-                                  hoop_error *error);
+/* The address in HOOP_RENDEZVOUS; of several that it may be `known`, where this process has met the server before. */
+hoop_result hp_environment_server(hp_addr *server, const hoop_config *config, const hp_addr *known, hp_loop *loop,
+                                  uint64_t deadline, hoop_error *error);
 
 /* The secret of the settings as it is: a server's, or the key of the job that the settings name. */
 hoop_result hp_environment_secret(hp_secret *secret, const hoop_config *config, hoop_error *error);

@@ -370,8 +370,9 @@ open_listener(hoop_comm *comm, hp_client_options *options, hoop_error *error)
                             hp_addr_host(&o.local, text), name);
     if (result == HOOP_SUCCESS)
         result = hp_outward_advertised(&proxy, &comm->config, 0, error);
-    o.automatic = !*wanted && !proxy.length;
-    if (result == HOOP_SUCCESS && o.automatic)
+    /* one that proves nothing, or stays on this host, does not share a listener that others can reach */
+    o.automatic = !*wanted && !proxy.length && comm->keys->mode != HP_MODE_NONE && !hp_addr_is_loopback(&o.local);
+    if (result == HOOP_SUCCESS && !*wanted && !proxy.length)
         o.all = hp_interface_others(options->other, &o.local) > 0;
     if (result == HOOP_SUCCESS)
         result = hp_listener_join(&comm->entry, &o, comm->loop, comm->keys, comm->size, error);
@@ -529,7 +530,9 @@ hp_join_derived(hoop_comm *comm, hoop_comm *parent, const hp_derivation *how, ho
         return how->color < 0 || how->grow ? HOOP_SUCCESS : take_ring(comm, &ring, error);
     }
     options.deadline = hp_loop_now(comm->loop) + how->within;
-    result = hp_environment_server(&options.server, &comm->config, comm->loop, options.deadline, error);
+    result = hp_environment_server(&options.server, &comm->config,
+                                   parent->client ? &hp_client_membership(parent->client)->options.server : NULL,
+                                   comm->loop, options.deadline, error);
     if (result != HOOP_SUCCESS)
         return result;
     options.parent = parent->id;

@@ -187,7 +187,7 @@ expect(const hp_listener *listener)
     int world = 0, at_once = 0;
     for (const hp_listener_entry *entry = listener->entries; entry; entry = entry->next) {
         world += world < HP_WORLD_MOST ? entry->size : 0;
-        at_once += at_once < HP_WORLD_MOST ? entry->per_rank : 0; /* a neighbour dials all its stripes at once */
+        at_once = entry->per_rank > at_once ? entry->per_rank : at_once; /* a neighbour dials all its stripes at once */
     }
     hp_acceptor_expect(listener->acceptor, world, at_once);
 }
@@ -198,8 +198,9 @@ suits(const hp_listener *listener, const hp_listener_options *options, const hp_
 {
     const hp_listener_options *o = &listener->options;
     const hp_keys *known = keys_for((void *)(uintptr_t)listener, keys->job_id);
-    return o->automatic == options->automatic && (o->all || hp_addr_same_host(&o->local, &options->local)) &&
-           o->ports.first == options->ports.first && o->ports.last == options->ports.last &&
+    return o->automatic == options->automatic && (o->automatic || o->all == options->all) &&
+           (o->all || hp_addr_same_host(&o->local, &options->local)) && o->ports.first == options->ports.first &&
+           o->ports.last == options->ports.last &&
            (!known || (known->mode == keys->mode && memcmp(known->hello, keys->hello, sizeof(keys->hello)) == 0));
 }
 

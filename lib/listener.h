@@ -45,7 +45,7 @@ typedef struct hp_listener_entry {
 typedef struct hp_listener_options {
     hp_addr local; /* port 0 */
     int all;       /* at all addresses of the host; `local` is the one that is told */
-    int automatic; /* the user has not chosen an address: a listener at all of them will do, or one at `local` */
+    int automatic; /* nobody has chosen an address: a listener at all of them will do, or one at `local` */
     hp_ports ports;
     hp_sock_options sock;
     int per_rank; /* so many proven candidates of one rank may wait for the communicator's driver; 0: any number */

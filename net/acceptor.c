@@ -500,7 +500,7 @@ hp_acceptor_expect(hp_acceptor *acceptor, int world, int at_once)
 {
     acceptor->world = world > 0 ? world : 0;
     acceptor->at_once = at_once;
-    hp_pending_pool_share(&acceptor->pending, world);
+    hp_pending_pool_share(&acceptor->pending, world > at_once ? world : at_once);
 }
 
 hp_acceptor *
@@ -519,7 +519,7 @@ hp_acceptor_new(hp_loop *loop, const hp_addr *addr, const hp_ports *ports, const
     acceptor->sweep = acceptor->resume = HP_NEVER;
     acceptor->listener = acceptor->epoll = acceptor->alarm.fd = acceptor->spare.fd = -1;
     hp_pending_pool_init(&acceptor->pending, world);
-    hp_acceptor_expect(acceptor, world, 1);
+    hp_acceptor_expect(acceptor, world, 0);
     if (set_up(acceptor, loop, addr, ports, error) == HOOP_SUCCESS)
         return acceptor;
     take_down(acceptor);

@@ -69,7 +69,7 @@ void hp_acceptor_serve(hp_acceptor *acceptor, hp_log_queue *log_queue);
  */
 uint64_t hp_acceptor_lacks(hp_acceptor *acceptor);
 
-/* From now on `world` ranks, perhaps all of one address, may connect; one of them makes so many connections at once. */
+/* From now on `world` ranks, perhaps all of one address, may connect; one of them makes so many connections at once, if it is more than one. */
 void hp_acceptor_expect(hp_acceptor *acceptor, int world, int at_once);
 const hp_addr *hp_acceptor_addr(const hp_acceptor *acceptor); /* with the real port */
 /* For tests: the limit of a whole handshake, from accept, which is 5 s unless set. */

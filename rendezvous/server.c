@@ -146,7 +146,7 @@ expect(hp_server *server)
     int world = 0;
     for (const hp_job *job = server->jobs; job; job = job->next)
         world += world < HP_WORLD_MAX ? hp_admission_expects(job) : 0;
-    hp_acceptor_expect(server->acceptor, world, 1);
+    hp_acceptor_expect(server->acceptor, world, 0);
 }
 
 static void

@@ -173,13 +173,9 @@ open_rings(hp_job *job, hp_join_group *m, uint64_t now)
 static void
 check_parent(const hp_job *job, hp_join_group *m, uint64_t now)
 {
-    if (!m->parent || m->shrink || m->failure.code)
-        return;
-    for (const hp_roster *r = job->rosters; r; r = r->next)
-        if (r->ring.comm == m->parent && r->state == HP_ROSTER_FAILED) {
-            hp_join_group_fail(m, &r->cause, now);
-            return;
-        }
+    const hp_roster *parent = m->shrink || m->failure.code ? NULL : hp_job_ring(job->rosters, m->parent);
+    if (parent && parent->state == HP_ROSTER_FAILED)
+        hp_join_group_fail(m, &parent->cause, now);
 }
 
 /* After every event: complete join groups become rings; join groups and rings that are no longer needed are freed. */
@@ -550,7 +546,8 @@ hp_job_unreached(hp_job *job, const hp_member *who, uint64_t silence, uint64_t n
 {
     for (hp_roster *r = job->rosters; r; r = r->next) {
         int rank = hp_ring_rank_of(&r->ring, who);
-        uint64_t lasts = rank < 0 ? 0 : r->peers[rank] ? r->witnesses[rank].silence : silence;
+        int own = rank >= 0 && (r->peers[rank] || hp_recall_may_have_left(job, r, rank, now));
+        uint64_t lasts = rank < 0 ? 0 : own ? r->witnesses[rank].silence : silence;
         if (rank >= 0)
             r->losses.doubted[rank] = 0; /* no probe tells */
         if (rank >= 0 && lasts >= r->peer_timeout && !hp_link_loss_is_deaf(&r->losses, r->witnesses, now))

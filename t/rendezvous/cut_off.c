@@ -201,7 +201,6 @@ test_split(int late)
 static void
 test_late_silence(void)
 {
-    sim_open(&s);
     sim_ring(&s, N, PER_HOST, 100 * HP_SEC);
     sim_report(&s, 4, 3, 1, 5);
     hp_absence_see(&s.conns[4].conn, 3 * HP_SEC);

@@ -446,13 +446,12 @@ interrupted(hp_run *run, int number)
         return;
     }
     run->by_signal = number;
-    run->signalled_at = hp_loop_now(run->loop);
     if (run->phase != STOPPING) {
         hp_diag(run->output, "%s; stopping %s (once more: kill at once)", name,
                 hp_say_count((uint64_t)run->failure.running, "rank").text);
         show_table(run, HP_TABLE_SHORT, 1);
-        run->signalled_at = hp_loop_now(run->loop); /* that may have taken long, and another one may wait */
     }
+    run->signalled_at = hp_loop_now(run->loop); /* the table may have taken long, and another signal may wait */
     stop(run, 128 + number, GRACE);
 }
 

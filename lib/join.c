@@ -293,13 +293,6 @@ make_links(const hoop_comm *comm, hp_channel *channel)
     return made;
 }
 
-/* The two links of an exchange share one. */
-static int
-connections(const hp_link *link)
-{
-    return link->twin && !link->sending ? 0 : link->stripes;
-}
-
 /*
  * A rank without descriptors could tell nobody why its next communicator fails, and the others would wait for it. So this one
  * fails, on all ranks, unless it leaves enough for the next one to get as far as here.
@@ -309,8 +302,10 @@ check_descriptors(const hoop_comm *comm, hoop_error *error)
 {
     int links = 0;
     for (uint32_t c = 0; c < comm->channels; c++)
-        for (int i = 0; i < comm->channel[c]->links; i++)
-            links += connections(comm->channel[c]->link[i]);
+        for (int i = 0; i < comm->channel[c]->links; i++) {
+            const hp_link *link = comm->channel[c]->link[i];
+            links += link->twin && !link->sending ? 0 : link->stripes; /* the two of an exchange share a connection */
+        }
     int wanted = links + SPARE_FDS + (hp_server_thread_is_here() ? comm->size : 0);
     if (hp_limits_left(wanted) == wanted)
         return HOOP_SUCCESS;

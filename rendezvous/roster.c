@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TELL_MS = 100, DEAF_MS = 2000 };
+enum { TELL_MS = 100, SILENT_MS = 2000 };
 
 static void
 log_text(const hp_roster *r, const char *what)
@@ -379,7 +379,7 @@ aborted(hp_roster *r, int rank, const hp_control_frame *frame, uint64_t now, hoo
     cause.reporter = rank;
     if (r->losses.gone >= 0)
         return 0; /* its verdict comes, and this is a consequence */
-    if (cause.code == HOOP_ERR_PEER_LOST && r->witnesses[rank].silence >= DEAF_MS * HP_MS)
+    if (cause.code == HOOP_ERR_PEER_LOST && r->witnesses[rank].silence >= SILENT_MS * HP_MS)
         hp_roster_cut_off(r, rank, r->witnesses[rank].silence, now); /* it hears nobody, so it can blame nobody */
     else if (r->state == HP_ROSTER_RUNNING && hp_disagreement_note(&r->disagreement, &cause, now))
         judge_calls(r, now);

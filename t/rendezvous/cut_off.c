@@ -160,6 +160,15 @@ split(int rank)
     sim_join(&s, 10 + rank, &join);
 }
 
+/* So do all ranks from this one on. */
+static void
+start_split(int first)
+{
+    start();
+    for (int rank = first; rank < N; rank++)
+        split(rank);
+}
+
 /*
  * Rank 4 waits in a split when its host hears nothing more. It has sent something a moment before its connections end, so the
  * server has found the host silent for three seconds only. late: rank 0 calls meanwhile, and the new ring is linked.
@@ -167,9 +176,7 @@ split(int rank)
 static void
 test_split(int late)
 {
-    start();
-    for (int rank = 1; rank < N; rank++)
-        split(rank);
+    start_split(1);
     hp_absence_see(&s.conns[4].conn, 3 * HP_SEC);
     hp_absence_see(&s.conns[14].conn, 3 * HP_SEC);
     sim_break(&s, 4);
@@ -187,9 +194,7 @@ test_split(int late)
     ok(s.conns[11].cause.rank == 4 && strstr(s.conns[11].cause.text, "is cut off"), "... to those in the split: %s",
        s.conns[11].cause.text);
     sim_close(&s);
-    start();
-    for (int rank = !late; rank < N; rank++)
-        split(rank);
+    start_split(!late);
     sim_break(&s, 14);
     sim_pass(&s, 5100);
     ok(strstr(s.conns[11].cause.text, "rank 4 (node3, pid 804) vanished"), "of a host that was not silent: %s",
@@ -212,9 +217,7 @@ test_late_silence(void)
     unreached(&s.conns[0].ring.members[4]);
     ok(hear(4, "rank 4 (node3, pid 804) is cut off during operation 3"), "... then it is");
     sim_close(&s);
-    start();
-    for (int rank = 1; rank < N; rank++)
-        split(rank);
+    start_split(1);
     hp_absence_see(&s.conns[4].conn, HP_SEC / 2);
     hp_absence_see(&s.conns[14].conn, 2 * HP_SEC);
     sim_break(&s, 4);
@@ -223,9 +226,7 @@ test_late_silence(void)
     unreached(&s.conns[0].ring.members[4]);
     ok(hear(4, "rank 4 (node3, pid 804) is cut off"), "one connection of a process tells of another one");
     sim_close(&s);
-    start();
-    for (int rank = 1; rank < N; rank++)
-        split(rank);
+    start_split(1);
     hp_absence_see(&s.conns[14].conn, 2 * HP_SEC);
     sim_break(&s, 14);
     sim_pass(&s, 29000);

@@ -191,14 +191,20 @@ orphans()
     ok 'nothing is left of them' none_left
 }
 
-# Ctrl-C while nobody reads the output.
-unread()
+# A pipe that is open, and that nobody reads, until $reader is stopped.
+no_reader()
 {
     : >pids
     mkfifo pipe
     sleep 300 <pipe &
     reader=$!
     tap_started="$tap_started $reader"
+}
+
+# Ctrl-C while nobody reads the output.
+unread()
+{
+    no_reader
     start "$hooprun" -n 2 sh -c 'echo $$ >>pids; exec yes' >pipe 2>err </dev/null
     await started_all 2
     sleep 0.5
@@ -213,11 +219,7 @@ unread()
 # A rank fails while nobody reads what another one prints.
 fails_unread()
 {
-    : >pids
-    mkfifo pipe
-    sleep 300 <pipe &
-    reader=$!
-    tap_started="$tap_started $reader"
+    no_reader
     start "$hooprun" -n 2 sh -c 'echo $$ >>pids; [ $HOOP_RANK = 1 ] || exec yes; sleep 2; exit 7' >pipe 2>err </dev/null
     ok 'a rank that fails while nobody reads the output is reported' await grep -q 'rank 1 .*exited with status 7' err
     ok 'and the others are stopped' await none_left

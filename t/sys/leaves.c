@@ -9,7 +9,6 @@
 
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,19 +57,6 @@ others_leave(int rank, int size, void *arg)
     return tell(NULL, hoop_comm_destroy(comm), since);
 }
 
-static int
-server_says(const char *part)
-{
-    char line[512];
-    int found = 0;
-    FILE *f = fopen(p.log, "r");
-    while (f && !found && fgets(line, sizeof(line), f))
-        found = strstr(line, part) != NULL;
-    if (f)
-        fclose(f);
-    return found;
-}
-
 #define E_ACUTE "\xc3\xa9"
 #define TEN E_ACUTE E_ACUTE E_ACUTE E_ACUTE E_ACUTE E_ACUTE E_ACUTE E_ACUTE E_ACUTE E_ACUTE
 /* The 120 bytes that are told end in the middle of a character. */
@@ -86,7 +72,7 @@ hears_late(int rank, int size, void *signal)
         raise(SIGKILL);
     if (rank == 0)
         hoop_comm_abort(comm, REASON);
-    for (tap_wait w = {0}; !server_says(signal ? "vanished" : "the loss is NaN") && tap_waits(&w);)
+    for (tap_wait w = {0}; !party_says(&p, signal ? "vanished" : "the loss is NaN") && tap_waits(&w);)
         party_nap(0.01);
     return tell(NULL, hoop_comm_destroy(comm), since);
 }

@@ -253,19 +253,6 @@ all_say(int except, int victim, double since, double most, const char *part)
     return good ? 1 : show(part);
 }
 
-static int
-lines_with(const char *part)
-{
-    char line[512];
-    int n = 0;
-    FILE *f = fopen(p.log, "r");
-    while (f && fgets(line, sizeof(line), f))
-        n += strstr(line, part) != NULL;
-    if (f)
-        fclose(f);
-    return n;
-}
-
 /* For a check that has failed. */
 static void
 show_log(void)
@@ -288,7 +275,8 @@ moment(void)
 static void
 data_reset(int n, double linger, const char *what)
 {
-    int good = 0, before = sure, failed = lines_with("failed: the connection between"), over = lines_with("over: ");
+    int good = 0, before = sure, failed = party_says(&p, "failed: the connection between"),
+        over = party_says(&p, "over: ");
     for (int i = 0; i < n; i++) {
         plot s = {.victim = (int)(tap_random() % RANKS), .at = moment(), .linger = linger};
         party_run(&p, RANKS, rank_of_plot, &s, 90);
@@ -298,16 +286,16 @@ data_reset(int n, double linger, const char *what)
         diag("%s", hear(0).text);
     is_int(n, good, "a connection between two ranks is reset, %s: all ranks hear of both ends", what);
     ok(sure > before || n == 0, "in one sentence");
-    for (tap_wait w = {0}; lines_with("failed: the connection between") < failed + n && tap_waits(&w);)
+    for (tap_wait w = {0}; party_says(&p, "failed: the connection between") < failed + n && tap_waits(&w);)
         party_nap(0.01); /* the server may write the last line when the ranks have gone */
-    is_int(n, lines_with("failed: the connection between") - failed, "the server says so");
-    is_int(0, lines_with("over: ") - over, "and never that all is well");
+    is_int(n, party_says(&p, "failed: the connection between") - failed, "the server says so");
+    is_int(0, party_says(&p, "over: ") - over, "and never that all is well");
 }
 
 static int
 left_in_peace(void)
 {
-    return lines_with("over: all 4 ranks left");
+    return party_says(&p, "over: all 4 ranks left");
 }
 
 static void

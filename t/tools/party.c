@@ -406,6 +406,19 @@ party_expect(party *p, int size, party_fn *fn, void *arg, unsigned limit, const 
     is_int(0, bad, "%s (%d ranks)", text, size);
 }
 
+int
+party_says(const party *p, const char *part)
+{
+    char line[512];
+    int n = 0;
+    FILE *f = fopen(p->log, "r");
+    while (f && fgets(line, sizeof(line), f))
+        n += strstr(line, part) != NULL;
+    if (f)
+        fclose(f);
+    return n;
+}
+
 void
 party_close(party *p)
 {

@@ -86,6 +86,9 @@ hoop_result party_second_world(hoop_comm **out);
 /* In a rank: a line for the test. */
 void party_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* How many lines of the server's log have this. */
+int party_says(const party *p, const char *part);
+
 /* Seconds on the monotonic clock, and doing nothing for so many; none at all where they are not above 0. */
 double party_clock(void);
 void party_nap(double seconds);

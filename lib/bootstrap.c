@@ -18,6 +18,7 @@
 #include "lib/join.h"
 #include "lib/secret_file.h"
 #include "lib/server_search.h"
+#include "rendezvous/registration.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -294,19 +295,17 @@ meet_by_channel(hoop_comm *comm, const hp_launcher *l, hp_bounded_wait *wait, ho
 static hoop_result
 find_server(hoop_comm *comm, const hp_launcher *l, hp_bounded_wait *wait, hoop_error *error)
 {
-    hp_environment environment = {.alone = 0};
-    hp_server_search_options o = {.host = l->one_host ? "127.0.0.1" : l->host, .first = l->first, .last = l->last};
+    hp_server_search_options o = {.what = "the server of rank 0", .host = l->one_host ? "127.0.0.1" : l->host};
     char text[HP_ADDR_TEXT], why[HP_OUTWARD_WHY];
     hp_addr server, outward;
-    if (l->one_host)
-        hp_addr_parse(&environment.server, "127.0.0.1:1", NULL);
-    hp_keys *keys = hp_environment_keys(&environment, &comm->config, error);
+    hp_keys *keys = hp_environment_keys(&comm->config, l->one_host, error);
     if (!keys)
         return error->code;
     o.keys = keys;
-    o.rank = (int)hp_config_number(&comm->config, HP_SET_rank);
-    o.size = (int)hp_config_number(&comm->config, HP_SET_size);
-    hoop_result result = hp_server_search_run(&server, &o, comm->loop, wait, error);
+    o.hello = hp_registration_hello(&(hp_client_options){.rank = (int)hp_config_number(&comm->config, HP_SET_rank),
+                                                         .size = (int)hp_config_number(&comm->config, HP_SET_size)},
+                                    NULL);
+    hoop_result result = hp_server_search_ports(&server, l->first, l->last, &o, comm->loop, wait, error);
     hp_keys_drop(keys);
     if (result != HOOP_SUCCESS)
         return result;

@@ -15,7 +15,6 @@
 #include "net/socket.h"
 
 #include <net/if.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,10 +23,6 @@
 /* --- the way to other hosts --- */
 
 #define LOOKUP_TIME (5 * HP_SEC)
-#define HEAD_START (HP_SEC / 4)
-#define PROBE_TIME HP_SEC
-
-enum { LOOK_MS = 50 };
 
 static const char *
 join_host(const hoop_config *config)
@@ -184,7 +179,7 @@ hp_environment_find(hp_environment *environment, const hoop_config *config, hp_l
             error, HOOP_ERR_INVALID_ARGUMENT,
             "HOOP_RENDEZVOUS=%.64s is set but HOOP_SIZE is not, or is 0: give every process the number of ranks",
             server);
-    return hp_environment_server(&environment->server, config, NULL, loop, deadline, error);
+    return hp_environment_server(&environment->servers, config, NULL, loop, deadline, error);
 }
 
 static unsigned
@@ -224,57 +219,38 @@ find_interface(hp_addr *server, const hoop_config *config)
         server->u.v6.sin6_scope_id = interface_number(name);
 }
 
-/*
- * Of a name's addresses the first at which something accepts connections: one that answers waits HEAD_START for those before
- * it. If none does soon, the first of all.
- */
-static hp_addr
-choose_address(const hp_addr_list *list)
+/* An address where the server was met is the only one; or, if the name stands for others now, the first. */
+static void
+prefer(hp_addr_list *list, const hp_addr *known)
 {
-    hp_probe probe[HP_ADDRS_MOST] = {{0}};
-    struct pollfd wait[HP_ADDRS_MOST];
-    uint64_t began = hp_now();
-    int chosen = list->n > 1 ? -1 : 0;
-    for (int i = 0; i < list->n && chosen < 0; i++)
-        hp_probe_start(&probe[i], &list->addr[i], NULL);
-    while (chosen < 0) {
-        uint64_t lasts = hp_now() - began;
-        nfds_t asked = 0;
-        for (int i = 0; i < list->n && chosen < 0; i++) {
-            hp_probe_state state = hp_probe_poll(&probe[i]);
-            if (state == HP_PROBE_ALIVE && (asked == 0 || lasts >= HEAD_START))
-                chosen = i;
-            if (state == HP_PROBE_ASKED)
-                wait[asked++] = (struct pollfd){.fd = probe[i].fd, .events = POLLOUT};
-        }
-        if (chosen < 0 && (asked == 0 || lasts >= PROBE_TIME))
-            chosen = 0;
-        if (chosen < 0)
-            poll(wait, asked, LOOK_MS);
-    }
-    for (int i = 0; i < list->n; i++)
-        hp_probe_stop(&probe[i]);
-    return list->addr[chosen];
+    int i = 0;
+    while (i < list->n &&
+           !(hp_addr_same_host(known, &list->addr[i]) && hp_addr_port(known) == hp_addr_port(&list->addr[i])))
+        i++;
+    if (i < list->n)
+        list->n = 0;
+    list->n = list->n < HP_ADDRS_MOST ? list->n + 1 : HP_ADDRS_MOST;
+    memmove(&list->addr[1], list->addr, sizeof(hp_addr) * (size_t)(list->n - 1));
+    list->addr[0] = *known;
 }
 
 hoop_result
-hp_environment_server(hp_addr *server, const hoop_config *config, const hp_addr *known, hp_loop *loop,
+hp_environment_server(hp_addr_list *servers, const hoop_config *config, const hp_addr *known, hp_loop *loop,
                       uint64_t deadline, hoop_error *error)
 {
     char text[256];
-    hp_addr_list list;
     hoop_error why;
     snprintf(text, sizeof(text), "%s", hp_config_text(config, HP_SET_rendezvous));
     drop_foreign_interface(text);
-    hoop_result result = hp_addr_find_all(&list, text, loop, deadline, &why);
+    hoop_result result = hp_addr_find_all(servers, text, loop, deadline, &why);
     if (result != HOOP_SUCCESS)
         return hp_err_set(error, result, "HOOP_RENDEZVOUS: %.230s", why.text);
-    int is_known = 0;
-    for (int i = 0; known && i < list.n; i++)
-        is_known |= hp_addr_same_host(known, &list.addr[i]) && hp_addr_port(known) == hp_addr_port(&list.addr[i]);
-    *server = is_known ? *known : choose_address(&list);
-    find_interface(server, config);
-    hp_server_thread_come_home(server);
+    for (int i = 0; i < servers->n; i++) {
+        find_interface(&servers->addr[i], config);
+        hp_server_thread_come_home(&servers->addr[i]);
+    }
+    if (known)
+        prefer(servers, known);
     return HOOP_SUCCESS;
 }
 
@@ -341,13 +317,13 @@ find_secret(hp_secret *secret, const uint8_t job_id[HP_JOB_ID_BYTES], const hoop
 }
 
 hp_keys *
-hp_environment_keys(const hp_environment *environment, const hoop_config *config, hoop_error *error)
+hp_environment_keys(const hoop_config *config, int on_loopback, hoop_error *error)
 {
     int mode = hp_config_number(config, HP_SET_security) == 1 ? HP_MODE_NONE : HP_MODE_AUTH;
     hp_secret *secret;
     hp_keys *keys = NULL;
     uint8_t job_id[HP_JOB_ID_BYTES];
-    if (mode == HP_MODE_NONE && !hp_addr_is_loopback(&environment->server)) {
+    if (mode == HP_MODE_NONE && !on_loopback) {
         hp_err_set(error, HOOP_ERR_AUTH,
                    "HOOP_SECURITY=none is allowed on loopback only, and the rendezvous server is elsewhere: use "
                    "HOOP_SECURITY=auth and a secret file");

@@ -16,10 +16,10 @@
 /* --- what this process was started as --- */
 
 typedef struct hp_environment {
-    int alone;      /* no launcher, or one that has started one process only: a ring of one */
-    const char *by; /* where alone: the launcher or variable that shows it; "none": no variable contradicts it */
-    int rank, size; /* rank -1: the server gives one */
-    hp_addr server;
+    int alone;            /* no launcher, or one that has started one process only: a ring of one */
+    const char *by;       /* where alone: the launcher or variable that shows it; "none": no variable contradicts it */
+    int rank, size;       /* rank -1: the server gives one */
+    hp_addr_list servers; /* the addresses of HOOP_RENDEZVOUS; the server is at one of them */
 } hp_environment;
 
 /* This process's number among those of its host, as the launcher gives it; -1: it gives none. */
@@ -32,8 +32,8 @@ hoop_result hp_environment_launcher(hp_launcher *launcher, const hoop_config *co
 hoop_result hp_environment_find(hp_environment *environment, const hoop_config *config, hp_loop *loop,
                                 uint64_t deadline, hoop_error *error);
 
-/* The address in HOOP_RENDEZVOUS; of several that it may be `known`, where this process has met the server before. */
-hoop_result hp_environment_server(hp_addr *server, const hoop_config *config, const hp_addr *known, hp_loop *loop,
+/* The addresses of HOOP_RENDEZVOUS; `known`, where this process has met the server before, alone or before the others. */
+hoop_result hp_environment_server(hp_addr_list *servers, const hoop_config *config, const hp_addr *known, hp_loop *loop,
                                   uint64_t deadline, hoop_error *error);
 
 /* The secret of the settings as it is: a server's, or the key of the job that the settings name. */
@@ -42,8 +42,11 @@ hoop_result hp_environment_secret(hp_secret *secret, const hoop_config *config, 
 /* After a failed authentication: adds to the error where this rank has its secret from. */
 void hp_environment_name_secret(hoop_error *error, const hoop_config *config);
 
-/* The job's keys, with one holder; the secret itself is wiped before this returns, its descriptor closes on exec. */
-hp_keys *hp_environment_keys(const hp_environment *environment, const hoop_config *config, hoop_error *error);
+/*
+ * The job's keys, with one holder; the secret itself is wiped before this returns, its descriptor closes on exec. Without a
+ * secret (security=none) the server must be on_loopback.
+ */
+hp_keys *hp_environment_keys(const hoop_config *config, int on_loopback, hoop_error *error);
 
 /* The soft limit of open descriptors up to the hard one: a big ring's chords need many. */
 void hp_environment_limits(void);

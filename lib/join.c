@@ -14,6 +14,7 @@
 #include "lib/environment.h"
 #include "lib/links.h"
 #include "lib/progress.h"
+#include "lib/server_search.h"
 #include "lib/server_thread.h"
 #include "lib/spin.h"
 #include "lib/stats.h"
@@ -171,7 +172,15 @@ typedef struct unanswered {
     hp_stall_warning warning;
 } unanswered;
 
-/* Returns whether this rank has said so. */
+/* Of each host one rank speaks of what all of them meet, as far as that can be known. */
+static int
+is_speaker(const hoop_comm *comm)
+{
+    int local = hp_environment_local_rank();
+    return local >= 0 ? local == 0 : hp_config_number(&comm->config, HP_SET_rank) <= 0;
+}
+
+/* Returns whether this rank has said so. What looks like a wrong secret may be this rank's alone. */
 static int
 tell_unanswered(const hoop_comm *comm, const hp_dial *dial, int silent, double seconds)
 {
@@ -179,9 +188,7 @@ tell_unanswered(const hoop_comm *comm, const hp_dial *dial, int silent, double s
     char text[HP_ADDR_TEXT];
     hoop_error error;
     int met = dial && hp_dial_explain(dial, &error), may_be_secret = met && error.code == HOOP_ERR_AUTH;
-    /* of each host one rank, as far as that can be known; what looks like a wrong secret may be this rank's alone */
-    int local = hp_environment_local_rank();
-    if (local >= 0 ? local != 0 : !may_be_secret && hp_config_number(&comm->config, HP_SET_rank) > 0)
+    if (!is_speaker(comm) && (hp_environment_local_rank() >= 0 || !may_be_secret))
         return 0;
     if (may_be_secret)
         hp_environment_name_secret(&error, &comm->config);
@@ -478,6 +485,32 @@ become_ready(hoop_comm *comm)
     hp_vitals_send(comm); /* the server knows from now on when this rank was inside hoop */
 }
 
+/* The address of the server, of those that HOOP_RENDEZVOUS stands for. */
+static hoop_result
+find_server(const hoop_comm *comm, hp_client_options *options, const hp_addr_list *servers, hoop_error *error)
+{
+    uint64_t now = hp_loop_now(comm->loop);
+    int quiet = !is_speaker(comm) || !hp_config_number(&comm->config, HP_SET_warn_after_ms);
+    hp_bounded_wait wait = hp_bounded_wait_of(options->deadline > now ? options->deadline - now : 0, quiet);
+    hp_server_search_options search = {.what = "the rendezvous server",
+                                       .host = hp_config_text(&comm->config, HP_SET_rendezvous),
+                                       .hello = hp_registration_hello(options, NULL),
+                                       .keys = comm->keys};
+    hoop_result result = hp_server_search_addresses(&options->server, servers, &search, comm->loop, &wait, error);
+    if (result == HOOP_ERR_AUTH)
+        hp_environment_name_secret(error, &comm->config);
+    return result;
+}
+
+static int
+are_loopback(const hp_addr_list *list)
+{
+    int n = 0;
+    while (n < list->n && hp_addr_is_loopback(&list->addr[n]))
+        n++;
+    return n == list->n;
+}
+
 hoop_result
 hp_join_world(hoop_comm *comm, uint64_t deadline, hoop_error *error)
 {
@@ -494,14 +527,14 @@ hp_join_world(hoop_comm *comm, uint64_t deadline, hoop_error *error)
         options.rank = environment.rank;
         options.size = comm->size = environment.size;
         options.grow = hp_config_number(&comm->config, HP_SET_join) != 0;
-        options.server = environment.server;
         hp_environment_sock(&comm->sock, &comm->config);
-        hp_log(HP_LOG_INFO, "rank %d of %d, rendezvous at %s", environment.rank, environment.size,
-               hp_addr_print(&environment.server, text));
-        comm->keys = hp_environment_keys(&environment, &comm->config, error);
-        result = comm->keys ? HOOP_SUCCESS : error->code;
-        if (result == HOOP_SUCCESS)
+        comm->keys = hp_environment_keys(&comm->config, are_loopback(&environment.servers), error);
+        result = comm->keys ? find_server(comm, &options, &environment.servers, error) : error->code;
+        if (result == HOOP_SUCCESS) {
+            hp_log(HP_LOG_INFO, "rank %d of %d, rendezvous at %s", environment.rank, environment.size,
+                   hp_addr_print(&options.server, text));
             result = join_ring(comm, &options, error);
+        }
     }
     if (result == HOOP_SUCCESS)
         become_ready(comm);
@@ -517,6 +550,7 @@ hp_join_derived(hoop_comm *comm, hoop_comm *parent, const hp_derivation *how, ho
                                  .grow = how->grow,
                                  .color = how->color,
                                  .key = how->key};
+    hp_addr_list servers;
     hoop_result result;
     if (parent->size == 1 && !(how->grow && parent->client)) {
         hp_ring ring = {.size = 1, .epoch = parent->epoch + (how->shrink != 0)};
@@ -525,7 +559,7 @@ hp_join_derived(hoop_comm *comm, hoop_comm *parent, const hp_derivation *how, ho
         return how->color < 0 || how->grow ? HOOP_SUCCESS : take_ring(comm, &ring, error);
     }
     options.deadline = hp_loop_now(comm->loop) + how->within;
-    result = hp_environment_server(&options.server, &comm->config,
+    result = hp_environment_server(&servers, &comm->config,
                                    parent->client ? &hp_client_membership(parent->client)->options.server : NULL,
                                    comm->loop, options.deadline, error);
     if (result != HOOP_SUCCESS)
@@ -543,7 +577,9 @@ hp_join_derived(hoop_comm *comm, hoop_comm *parent, const hp_derivation *how, ho
     options.completed = atomic_load(&parent->completed);
     comm->keys = hp_keys_hold(parent->keys);
     comm->sock = parent->sock;
-    result = join_ring(comm, &options, error);
+    result = find_server(comm, &options, &servers, error);
+    if (result == HOOP_SUCCESS)
+        result = join_ring(comm, &options, error);
     if (result == HOOP_SUCCESS)
         become_ready(comm);
     return result;

@@ -253,8 +253,8 @@ hp_addr_find_all(hp_addr_list *list, const char *text, hp_loop *loop, uint64_t d
     return HOOP_SUCCESS;
 }
 
-hoop_result
-hp_addr_find(hp_addr *addr, const char *text, hp_loop *loop, uint64_t deadline, hoop_error *error)
+static hoop_result
+find_first(hp_addr *addr, const char *text, hp_loop *loop, uint64_t deadline, hoop_error *error)
 {
     hp_addr_list list;
     hoop_result result = hp_addr_find_all(&list, text, loop, deadline, error);
@@ -265,7 +265,7 @@ hp_addr_find(hp_addr *addr, const char *text, hp_loop *loop, uint64_t deadline, 
 hoop_result
 hp_addr_parse(hp_addr *addr, const char *text, hoop_error *error)
 {
-    return hp_addr_find(addr, text, NULL, HP_NEVER, error);
+    return find_first(addr, text, NULL, HP_NEVER, error);
 }
 
 hoop_result
@@ -275,11 +275,11 @@ hp_addr_find_host(hp_addr *addr, const char *text, uint16_t port, hp_loop *loop,
     const char *first = strchr(text, ':');
     int bracket = text[0] == '[', bare = first && strchr(first + 1, ':') && !bracket;
     if (bracket ? strstr(text, "]:") != NULL : first && !bare)
-        return hp_addr_find(addr, text, loop, deadline, error);
+        return find_first(addr, text, loop, deadline, error);
     if (strlen(text) >= HOST_TEXT)
         return bad_text(text, "the host name is too long", error);
     snprintf(whole, sizeof(whole), bare ? "[%s]:%u" : "%s:%u", text, port);
-    return hp_addr_find(addr, whole, loop, deadline, error);
+    return find_first(addr, whole, loop, deadline, error);
 }
 
 const char *

@@ -22,16 +22,20 @@ enum { HP_ADDR_TEXT = 72, HP_ADDR_BYTES = 19 };
 
 /* "host:port", "10.0.0.1:4000", "[fe80::1]:4000". Resolves names, without a time limit. Errors name what is wrong. */
 hoop_result hp_addr_parse(hp_addr *addr, const char *text, hoop_error *error);
-/* The same, but resolving ends with HOOP_ERR_RENDEZVOUS when hp_loop_now() reaches the deadline. */
-hoop_result hp_addr_find(hp_addr *addr, const char *text, hp_loop *loop, uint64_t deadline, hoop_error *error);
-/* The same for all addresses of the host, HP_ADDRS_MOST at most. */
+/*
+ * The same for all addresses of the host, HP_ADDRS_MOST at most; resolving ends with HOOP_ERR_RENDEZVOUS when hp_loop_now()
+ * reaches the deadline.
+ */
 enum { HP_ADDRS_MOST = 4 };
 typedef struct hp_addr_list {
     int n; /* 1 at least */
     hp_addr addr[HP_ADDRS_MOST];
 } hp_addr_list;
 hoop_result hp_addr_find_all(hp_addr_list *list, const char *text, hp_loop *loop, uint64_t deadline, hoop_error *error);
-/* The same as hp_addr_find for a text that may lack the port, or be an IPv6 address without brackets: then `port` holds. */
+/*
+ * The same for the first address, and for a text that may lack the port, or be an IPv6 address without brackets: then
+ * `port` holds.
+ */
 hoop_result hp_addr_find_host(hp_addr *addr, const char *text, uint16_t port, hp_loop *loop, uint64_t deadline,
                               hoop_error *error);
 const char *hp_addr_print(const hp_addr *addr, char out[HP_ADDR_TEXT]); /* "10.0.0.1:4000"; returns out */

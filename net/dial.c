@@ -367,10 +367,13 @@ on_end(hp_dial *dial)
     } else if (handshake->state == HP_HANDSHAKE_REFUSED && handshake->status == HP_BAD_VERSION) {
         char ours[32];
         int min = dial->o.hello.ver_min, max = dial->o.hello.ver_max;
+        hp_dial_result other = {.fd = -1, .status = HP_BAD_VERSION};
         snprintf(ours, sizeof(ours), min == max ? "%d" : "%d to %d", min, max);
-        fail(dial, HOOP_ERR_VERSION,
-             "%s speaks version %u of hoop's protocol, this rank version %s; install one release of hoop everywhere",
-             dial->what, handshake->version, ours);
+        hp_err_set(&other.error, HOOP_ERR_VERSION,
+                   "%s speaks version %u of hoop's protocol, this rank version %s; install one release of hoop "
+                   "everywhere",
+                   dial->what, handshake->version, ours);
+        finish(dial, &other);
     } else if (handshake->state == HP_HANDSHAKE_REFUSED) {
         on_refusal(dial);
     } else {

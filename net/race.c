@@ -92,18 +92,31 @@ win(runner *winner, const hp_dial_result *result)
     race->o.fn(race->o.arg, result);
 }
 
-/* The sentence of the first address, which is the one that should have worked, and the answers of the others. */
+/* The sentence of this address, and the answers of the others. */
 static void
-lose(hp_race *race)
+lose(hp_race *race, runner *head)
 {
-    hp_dial_result result = race->runner[0].result;
+    hp_dial_result result = head->result;
     char others[200];
     size_t used = strlen(result.error.text);
+    runner first = race->runner[0];
+    race->runner[0] = *head;
+    *head = first;
     list_answers(race, 1, race->n, others, sizeof(others));
     if (race->n > 1)
         snprintf(result.error.text + used, sizeof(result.error.text) - used, "; and at %s", others);
     stop(race);
     race->o.fn(race->o.arg, &result);
+}
+
+/* Who has answered in place of the server, and does not know the job's key. NULL: nobody. */
+static runner *
+impostor(hp_race *race)
+{
+    int i = 0;
+    while (i < race->begun && (race->runner[i].dial || race->runner[i].result.error.code != HOOP_ERR_AUTH))
+        i++;
+    return race->o.hello.your_rank == HP_RANK_SERVER && i < race->begun ? &race->runner[i] : NULL;
 }
 
 /*
@@ -135,12 +148,10 @@ on_dialled(void *arg, const hp_dial_result *result)
     r->result = *result;
     hp_dial_free(r->dial);
     r->dial = NULL;
-    if (!is_final(race, result)) {
+    if (is_final(race, result))
+        lose(race, r);
+    else
         look(race);
-        return;
-    }
-    race->runner[0].result = *result;
-    lose(race);
 }
 
 static void
@@ -158,25 +169,31 @@ begin(hp_race *race, uint64_t now)
         hp_err_set(&r->result.error, HOOP_ERR_NO_MEMORY, "out of memory while dialling %s", race->what);
 }
 
-/* Begins what is due; ends the race when all have failed. */
+/*
+ * Begins what is due; ends the race when all have failed. What failed at the first address is the reason, since that should
+ * have worked. But an impostor where the server is looked for means a wrong secret, if nothing listens at the others.
+ */
 static void
 look(void *arg)
 {
     hp_race *race = arg;
     uint64_t now = hp_loop_now(race->loop);
-    int running = 0;
+    int running = 0, heard = 0;
     while (race->begun < race->n) {
         const hp_dial *last = race->runner[race->begun - 1].dial;
         if (now < hp_race_next(race->latest, last ? hp_dial_stands(last) : HP_DIAL_FAILED))
             break;
         begin(race, now);
     }
-    for (int i = 0; i < race->begun; i++)
+    for (int i = 0; i < race->begun; i++) {
         running += race->runner[i].dial != NULL;
+        heard += race->runner[i].dial && hp_dial_stands(race->runner[i].dial) != HP_DIAL_FAILED;
+    }
+    runner *other = impostor(race);
     if (race->begun < race->n)
         hp_timer_set(race->timer, LOOK);
-    else if (running == 0)
-        lose(race);
+    else if (running == 0 || (other && !heard))
+        lose(race, other ? other : &race->runner[0]);
 }
 
 hp_race *

@@ -8,7 +8,7 @@
 #include "flight/folder.h"
 #include "lib/config.h"
 #include "lib/secret_file.h"
-#include "net/dial.h"
+#include "net/race.h"
 #include "net/socket.h"
 
 #include <dirent.h>
@@ -256,7 +256,7 @@ hp_top_remote_open(hp_top_remote *remote, const char *address, const char *secre
     *remote = (hp_top_remote){.loop = hp_loop_new(), .address = address};
     if (!remote->loop)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "cannot make an event loop: out of memory or of descriptors");
-    if (hp_addr_find(&remote->server, address, remote->loop, hp_loop_now(remote->loop) + DIAL_S * HP_SEC, error))
+    if (hp_addr_find_all(&remote->servers, address, remote->loop, hp_loop_now(remote->loop) + DIAL_S * HP_SEC, error))
         return error->code;
     remote->keys = keys_of(secret_file, job, error);
     return remote->keys ? HOOP_SUCCESS : error->code;
@@ -275,9 +275,9 @@ on_dialled(void *arg, const hp_dial_result *result)
     a->result = *result;
 }
 
-/* A proven connection; -1 with the error filled. */
+/* A proven connection, and to which address; -1 with the error filled. */
 static int
-dial(const hp_top_remote *remote, hoop_error *error)
+dial(const hp_top_remote *remote, hp_addr *server, hoop_error *error)
 {
     const hp_sock_options sock = {0};
     dialling a = {.result.fd = -1};
@@ -288,7 +288,7 @@ dial(const hp_top_remote *remote, hoop_error *error)
                       .ver_min = HP_WIRE_MIN,
                       .ver_max = HP_WIRE_MAX};
     memcpy(hello.job_id, remote->keys->job_id, HP_JOB_ID_BYTES);
-    hp_dial *dial = hp_dial_new(remote->loop, &remote->server,
+    hp_race *race = hp_race_new(remote->loop, &remote->servers,
                                 &(hp_dial_options){.what = "the rendezvous server",
                                                    .keys = remote->keys,
                                                    .hello = hello,
@@ -296,13 +296,14 @@ dial(const hp_top_remote *remote, hoop_error *error)
                                                    .deadline = hp_loop_now(remote->loop) + DIAL_S * HP_SEC,
                                                    .fn = on_dialled,
                                                    .arg = &a});
-    if (dial)
-        hp_dial_limit_closed(dial, 1);
+    if (race)
+        hp_race_limit_closed(race, 1);
     else
         hp_err_set(&a.result.error, HOOP_ERR_NO_MEMORY, "out of memory for a connection");
-    while (dial && !a.dialled)
+    while (race && !a.dialled)
         hp_loop_run(remote->loop, HP_NEVER);
-    hp_dial_free(dial);
+    hp_race_free(race);
+    *server = a.result.to;
     *error = a.result.error;
     return a.result.fd;
 }
@@ -314,8 +315,9 @@ hp_top_remote_ask(hp_top_remote *remote, int rows, int width, hp_buffer *out, ho
     collector c = {.out = out};
     hp_buffer answer = {0};
     char address[HP_ADDR_TEXT];
-    hp_addr_print(&remote->server, address);
-    int fd = dial(remote, error);
+    hp_addr server;
+    int fd = dial(remote, &server, error);
+    hp_addr_print(&server, address);
     if (fd >= 0) {
         hp_err_clear(error);
         if (converse(fd, rows, width, &answer) < 0)

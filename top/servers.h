@@ -20,7 +20,7 @@
 int hp_top_jobs(hp_buffer *out, int rows, int width);
 
 typedef struct hp_top_remote {
-    hp_addr server;
+    hp_addr_list servers; /* the server is at one of these addresses */
     hp_keys *keys;
     hp_loop *loop;
     const char *address; /* as given: the caller keeps it */

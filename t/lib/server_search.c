@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "net/secret.h"
+#include "rendezvous/registration.h"
 #include "t/tap/tap.h"
 #include "t/tools/party.h"
 #include "t/tools/served.h"
@@ -136,8 +137,10 @@ search(const char *where, int limit_ms)
         hp_secret_of_job(&secret, &secret, job, &f.error))
         bail("no key: %s", f.error.text);
     hp_keys *keys = hp_keys_new(secret.key, job, HP_MODE_AUTH, &f.error);
-    hp_server_search_options o = {where, (uint16_t)first, (uint16_t)(first + PORTS - 1), 1, 2, keys};
-    f.result = hp_server_search_run(&server, &o, loop, &wait, &f.error);
+    hp_hello hello = hp_registration_hello(&(hp_client_options){.rank = 1, .size = 2}, NULL);
+    hp_server_search_options o = {.what = "the server of rank 0", .host = where, .hello = hello, .keys = keys};
+    f.result =
+        hp_server_search_ports(&server, (uint16_t)first, (uint16_t)(first + PORTS - 1), &o, loop, &wait, &f.error);
     f.port = f.result == HOOP_SUCCESS ? hp_addr_port(&server) - first : -1;
     f.seconds = party_clock() - began;
     hp_keys_drop(keys);

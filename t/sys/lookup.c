@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A name service that is dead or slow: joining ends within its limit all the same and says what was looked up, and a
- * name that is found late still is found. An address in numbers asks nobody and starts no thread. The name service is
- * this program's own.
+ * name that is found late still is found. Of a name's addresses that of the server is found, also if it comes later. An
+ * address in numbers asks nobody and starts no thread. The name service is this program's own.
  */
 #include "hoop.h"
 #include "t/tap/tap.h"
 #include "t/tools/party.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -20,7 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { DEAD_S = 60, SLOW_MS = 1200 };
+enum { DEAD_S = 60, SLOW_MS = 1200, LATE_MS = 3000 };
 
 static party p;
 static atomic_int asked, beside; /* lookups of names; of these, in a thread other than the first */
@@ -36,8 +37,8 @@ getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
     atomic_fetch_add(&beside, gettid() != getpid());
     if (strcmp(host, "dead.invalid") == 0)
         sleep(DEAD_S);
-    if (strcmp(host, "two.invalid") == 0) { /* at the first one nobody listens */
-        int reason = real("127.0.0.9", service, hints, found);
+    if (strcmp(host, "two.invalid") == 0 || strcmp(host, "late.invalid") == 0 || strcmp(host, "wrong.invalid") == 0) {
+        int reason = real("127.0.0.9", service, hints, found); /* nobody serves there */
         return reason ? reason : real("127.0.0.1", service, hints, &(*found)->ai_next);
     }
     if (strcmp(host, "slow.invalid") != 0)
@@ -87,6 +88,32 @@ threads_before(void)
     return threads();
 }
 
+/* The server of rank 0, LATE_MS after the others have begun to look for it. */
+static void
+serve_late(const char *port)
+{
+    hoop_server *server;
+    hoop_config *config = hoop_config_new();
+    char at[96];
+    snprintf(at, sizeof(at), "127.0.0.1%s", port);
+    party_nap(LATE_MS / 1e3);
+    if (hoop_config_set(config, "rendezvous", at) != HOOP_SUCCESS || hoop_server_start(&server, config) != HOOP_SUCCESS)
+        party_note("no server at %s", at);
+    hoop_config_free(config);
+}
+
+/* A secret that is not the server's. */
+static void
+take_other_secret(int rank)
+{
+    char text[HOOP_SECRET_TEXT], path[512];
+    snprintf(path, sizeof(path), "%s.other%d", getenv("HOOP_SECRET_FILE"), rank);
+    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    if (hoop_secret_new(text, sizeof(text)) != HOOP_SUCCESS || write(fd, text, sizeof(text) - 1) < 0 || close(fd) != 0)
+        party_note("no other secret");
+    setenv("HOOP_SECRET_FILE", path, 1);
+}
+
 /* Joins by the name in `arg`, or by the number; says how that went. */
 static int
 join(int rank, int size, void *arg)
@@ -95,6 +122,10 @@ join(int rank, int size, void *arg)
     hoop_error e = {.size = sizeof(e)};
     hoop_comm *comm = NULL;
     char server[96];
+    if (rank == 0 && strcmp(host, "late.invalid") == 0)
+        serve_late(port);
+    if (strcmp(host, "wrong.invalid") == 0)
+        take_other_secret(rank);
     snprintf(server, sizeof(server), "%s%s", host, port);
     setenv("HOOP_RENDEZVOUS", server, 1);
     int before = threads_before();
@@ -136,17 +167,29 @@ dead(void)
        p.guest[0].note);
 }
 
-/* Takes the port of the server that has been killed, before another program does. Nobody listens there. */
+/* Takes the server's port at another address, or that of a server that has been killed, before another program does. */
 static int
-hold_port(void)
+hold_port(in_addr_t address)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(address)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
     at.sin_port = htons((uint16_t)atoi(strrchr(p.address, ':') + 1));
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     for (tap_wait w = {0}; bind(fd, (struct sockaddr *)&at, sizeof(at)) != 0 && tap_waits(&w);)
         usleep(10000); /* it is just ending */
     return fd;
+}
+
+/* The server's own port is held, so that no other program takes it before. */
+static void
+late(void)
+{
+    int code = -1, names = -1, others = -1, alive = -1, held = hold_port(INADDR_LOOPBACK);
+    double took = -1;
+    run("late.invalid", 2, &code, &took, &names, &others, &alive);
+    close(held);
+    is_int(HOOP_SUCCESS, code, "a name of two addresses, and a server that comes to the second one later: %s",
+           p.guest[0].note);
 }
 
 static void
@@ -160,7 +203,8 @@ slow(void)
     is_int(1, others, "by a thread beside");
     is_int(0, alive, "which has gone");
     kill(p.server, SIGKILL);
-    int held = hold_port();
+    late();
+    int held = hold_port(INADDR_LOOPBACK);
     setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "2000", 1);
     run("slow.invalid", 2, &code, &took, &names, &others, &alive);
     close(held);
@@ -186,6 +230,16 @@ several(void)
     double took = -1;
     run("two.invalid", 2, &code, &took, &names, &others, &alive);
     is_int(HOOP_SUCCESS, code, "a name of two addresses, and a server at the second: %s", p.guest[0].note);
+    int stranger = hold_port(0x7f000009);
+    int listens = listen(stranger, 8) == 0;
+    run("two.invalid", 2, &code, &took, &names, &others, &alive);
+    close(stranger);
+    ok(listens && code == HOOP_SUCCESS, "another program listens at the first, and says nothing: %s", p.guest[0].note);
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "2000", 1);
+    run("wrong.invalid", 2, &code, &took, &names, &others, &alive);
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "60000", 1);
+    is_int(HOOP_ERR_AUTH, code, "with another secret than the server's at one of two addresses: %s", p.guest[0].note);
+    ok(strstr(p.guest[0].note, "HOOP_SECRET_FILE=") != NULL, "the error says where this rank has it from");
 }
 
 int

@@ -381,25 +381,17 @@ hp_link_loss_judge(const hp_link_losses *losses, const hp_witness *w, int hasty,
 }
 
 void
-hp_link_loss_print(const hp_link_loss_cause *cause, const hp_member *members, char *out, size_t size)
+hp_link_loss_error(const hp_link_loss_cause *cause, const hp_member *members, int reporter, hoop_error *error)
 {
     char during[48] = "", why[64] = "";
     if (cause->sequence && cause->sequence != HP_NO_OPERATION)
         snprintf(during, sizeof(during), " during operation %llu", (unsigned long long)cause->sequence);
     if (cause->number)
         snprintf(why, sizeof(why), ": %.60s", strerror(cause->number));
-    snprintf(out, size, "the connection between %s and %s broke%s%s; %s", hp_member_name(&members[cause->rank]).text,
-             hp_member_name(&members[cause->other]).text, during, why,
-             cause->alive ? "both processes are alive, so look at the network between them"
-                          : "look at the network between them");
-}
-
-void
-hp_link_loss_error(const hp_link_loss_cause *cause, const hp_member *members, int reporter, hoop_error *error)
-{
-    char text[sizeof(error->text)];
-    hp_link_loss_print(cause, members, text, sizeof(text));
-    hp_err_set(error, HOOP_ERR_PEER_LOST, "%s", text);
+    hp_err_set(error, HOOP_ERR_PEER_LOST, "the connection between %s and %s broke%s%s; %s",
+               hp_member_name(&members[cause->rank]).text, hp_member_name(&members[cause->other]).text, during, why,
+               cause->alive ? "both processes are alive, so look at the network between them"
+                            : "look at the network between them");
     error->rank = cause->rank;
     error->reporter = reporter;
     error->sequence = cause->sequence;

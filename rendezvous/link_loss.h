@@ -97,11 +97,9 @@ int hp_link_loss_waits(const hp_link_losses *losses);     /* whether time alone 
 int hp_link_loss_returning(const hp_link_losses *losses, const hp_witness *witnesses, uint64_t now);
 
 /*
- * The message of LINK. It is the same at the server, and at both ends when the server is lost. An end does
- * not know what the other one has seen, so its message has no operation and no errno.
+ * The cause as an error; reporter -1: unknown. The message of LINK is the same at the server, and at both ends when the server
+ * is lost. An end does not know what the other one has seen, so its message has no operation and no errno.
  */
-void hp_link_loss_print(const hp_link_loss_cause *cause, const hp_member *members, char *out, size_t size);
-/* As an error; reporter -1: unknown. */
 void hp_link_loss_error(const hp_link_loss_cause *cause, const hp_member *members, int reporter, hoop_error *error);
 
 #endif

@@ -160,8 +160,8 @@ hp_roster_begin(hp_roster *r, uint64_t now)
     log_text(r, line);
 }
 
-hp_ring_view
-hp_roster_view(const hp_roster *r)
+static hp_ring_view
+view_of(const hp_roster *r)
 {
     return (hp_ring_view){r->witnesses, r->ring.members, r->peers, r->ring.size, r->moved, r->events};
 }
@@ -169,7 +169,7 @@ hp_roster_view(const hp_roster *r)
 static void
 left_early(hp_roster *r, int rank, int waiter, uint64_t sequence)
 {
-    hp_ring_view view = hp_roster_view(r);
+    hp_ring_view view = view_of(r);
     hoop_error error;
     hp_departure_left(&view, rank, waiter, sequence, &error);
     fail(r, &error, -1);
@@ -240,7 +240,7 @@ out(hp_roster *r, int rank, uint64_t completed, int returns, uint64_t now)
 static void
 lose(hp_roster *r, int rank, int cut, const char *why)
 {
-    hp_ring_view view = hp_roster_view(r);
+    hp_ring_view view = view_of(r);
     hp_witness *w = &r->witnesses[rank];
     hoop_error error;
     if (r->state >= HP_ROSTER_FAILED || (r->state == HP_ROSTER_RUNNING && w->left))
@@ -280,7 +280,7 @@ settle(hp_roster *r, uint64_t now)
 static void
 ended(hp_roster *r, int rank, uint64_t now)
 {
-    hp_ring_view view = hp_roster_view(r);
+    hp_ring_view view = view_of(r);
     int another = r->losses.gone >= 0;
     if (r->state < HP_ROSTER_FAILED && !r->witnesses[rank].left)
         hp_link_loss_ended(&r->losses, rank, now);
@@ -324,7 +324,7 @@ hp_roster_close(hp_roster *r, const hoop_error *cause, uint64_t now)
 void
 hp_roster_over(hp_roster *r)
 {
-    hp_ring_view view = hp_roster_view(r);
+    hp_ring_view view = view_of(r);
     char line[320];
     if (r->state != HP_ROSTER_RUNNING)
         return;
@@ -584,7 +584,7 @@ hp_roster_tick(hp_roster *r, uint64_t now)
         return 0;
     }
     uint64_t limit = hp_limit_shortest(r->witnesses, r->ring.size, r->op_timeout);
-    hp_ring_view view = hp_roster_view(r);
+    hp_ring_view view = view_of(r);
     if (now - r->moved >= limit || is_overdue(r, now))
         return 1;
     hp_pings_send(&r->pings, &view, limit, now);

@@ -104,9 +104,6 @@ void hp_roster_over(hp_roster *roster); /* all ranks have left, or no other is n
 int hp_roster_tick(hp_roster *roster, uint64_t now);
 int hp_roster_timed(const hp_roster *roster); /* whether it needs hp_roster_tick */
 
-/* As it is now, for those that judge it. */
-hp_ring_view hp_roster_view(const hp_roster *roster);
-
 /* The server ends: sends a verdict that was put off, or, if the ring is not up, the cause. */
 void hp_roster_close(hp_roster *roster, const hoop_error *cause, uint64_t now);
 

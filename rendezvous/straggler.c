@@ -94,8 +94,9 @@ minute_mark(const hp_history *h, uint64_t now)
     return NULL;
 }
 
-hp_milestone
-hp_history_added(const hp_history *h, hp_span span, uint64_t now)
+/* What was added to the mark's counters within the span; all zero: nothing is known. */
+static hp_milestone
+added_in(const hp_history *h, hp_span span, uint64_t now)
 {
     static const hp_milestone start;
     const hp_milestone *from = span == HP_SPAN_MINUTE ? minute_mark(h, now) : &start;
@@ -117,7 +118,7 @@ find(const hp_history *histories, int n, hp_span span, uint64_t now)
     hp_milestone least = {0};
     double least_share = 2, sum = 0;
     for (int i = 0; i < n && histories; i++) {
-        hp_milestone added = hp_history_added(&histories[i], span, now);
+        hp_milestone added = added_in(&histories[i], span, now);
         if (!added.at || !added.calls) /* nothing is known of the rank in this span, or it has ended no call */
             return (hp_straggler){.rank = -1};
         double share = (double)added.waited / (double)added.at;

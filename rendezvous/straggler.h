@@ -47,9 +47,6 @@ int hp_history_take(hp_history **all, int size, int rank, const uint8_t *payload
 /* The span is the last moment or the whole time. */
 hp_rates hp_history_rates(const hp_history *history, hp_span span, uint64_t now);
 
-/* What was added to the mark's counters within the span, the last minute or the whole time; all zero: nothing is known. */
-hp_milestone hp_history_added(const hp_history *history, hp_span span, uint64_t now);
-
 typedef struct hp_straggler {
     int rank;     /* -1: none stands out */
     double late;  /* seconds an operation, on average */

@@ -104,8 +104,9 @@ hp_summary_link(const hp_roster *r, const hp_slow_link *link, char *out, size_t 
     return out;
 }
 
-const char *
-hp_summary_straggler(const hp_roster *r, const hp_straggler *straggler, const char *when, char *out, size_t size)
+/* "slowest rank in the last minute: rank 3 (node2), late by 20.3 ms an operation on average; ...". Returns out. */
+static const char *
+say_straggler(const hp_roster *r, const hp_straggler *straggler, const char *when, char *out, size_t size)
 {
     snprintf(out, size,
              "slowest rank %s: %s, late by %.3g ms an operation on average; the others wait %.0f%% of the time for it",
@@ -126,7 +127,7 @@ hp_summary_print(const hp_roster *r, const hp_line_sink *lines)
     hp_straggler straggler = hp_straggler_since_start(r->histories, r->ring.size);
     hp_slow_link link = hp_straggler_link(r->histories, &r->ring, HP_SPAN_ALL, 0);
     if (straggler.rank >= 0)
-        hp_columns_say(lines, hp_summary_straggler(r, &straggler, "since the start", text, sizeof(text)));
+        hp_columns_say(lines, say_straggler(r, &straggler, "since the start", text, sizeof(text)));
     if (link.from >= 0)
         hp_columns_say(lines, hp_summary_link(r, &link, text, sizeof(text)));
 }
@@ -247,10 +248,10 @@ print_slow(const view *v, const hp_line_sink *lines)
     if (v->link.from >= 0)
         hp_columns_say(lines, hp_summary_link(v->ring, &v->link, text, sizeof(text)));
     if (v->straggler.rank >= 0)
-        hp_columns_say(lines, hp_summary_straggler(v->ring, &v->straggler, "in the last minute", text, sizeof(text)));
+        hp_columns_say(lines, say_straggler(v->ring, &v->straggler, "in the last minute", text, sizeof(text)));
     hp_straggler always = hp_straggler_since_start(v->ring->histories, v->ring->ring.size);
     if (always.rank >= 0)
-        hp_columns_say(lines, hp_summary_straggler(v->ring, &always, "since the start", text, sizeof(text)));
+        hp_columns_say(lines, say_straggler(v->ring, &always, "since the start", text, sizeof(text)));
 }
 
 static uint64_t

@@ -23,13 +23,6 @@ void hp_summary_print(const hp_roster *roster, const hp_line_sink *lines);
 /* "slowest link: rank 2 (node1) to rank 3 (node2), which rank 2 has awaited 45% of the time; ...". Returns out. */
 const char *hp_summary_link(const hp_roster *roster, const hp_slow_link *link, char *out, size_t size);
 
-/*
- * "slowest rank in the last minute: rank 3 (node2), late by 20.3 ms an operation on average; the others wait 40% of the time
- * for it". when: "in the last minute". Returns out.
- */
-const char *hp_summary_straggler(const hp_roster *roster, const hp_straggler *straggler, const char *when, char *out,
-                                 size_t size);
-
 typedef struct hp_table_options {
     int most;  /* rows of a ring; if it has more ranks, those that tell most about a hang come, in this order */
     int lines; /* of its sentence, titles and rows together, at least one row; 0: any */

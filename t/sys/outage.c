@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A rank of outage_netns.t: WHAT SECONDS [RANK]. It writes "up" when its ring is, and at the end "RESULT RANK SECONDS TEXT": its
- * error and the rank in that, 0 and -1 without one, and how long it ran since "up".
+ * error and the rank in that, 0 and -1 without one, and how long it ran since "up", or since OUTAGE_AFTER if that is later.
  *     op        all ranks are in allreduces for so long, and compare each sum
  *     idle      all compute for so long
  *     late      RANK does, and the others wait for it in a barrier,
  *     split     in a split,
  *     message   or, one of them, in a receive from it
- *     leaver    RANK computes for so long, and leaves; the others exchange messages for 8 s more
+ *     leaver    RANK computes for so long, and leaves; the others exchange messages for SECONDS + 8
  *     broken    all compute for so long; then RANK's connections break, and all meet in a barrier
  *     first     all compute for so long; then RANK sends to rank 0, on a connection that does not exist yet
- * OUTAGE_TIMEOUT_MS, if set, is its own peer_timeout_ms.
+ * OUTAGE_TIMEOUT_MS, if set, is its own peer_timeout_ms. OUTAGE_AFTER, if set, is a file: who computes begins when it
+ * is there.
  */
 #include "hoop.h"
 
@@ -19,23 +20,35 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { COUNT = 100000, PAUSE_US = 100000 };
+enum { COUNT = 100000, PAUSE_US = 100000, LOOK_US = 20000 };
 
 static double
 now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_REALTIME, &t); /* as a file has it */
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* When OUTAGE_AFTER was made; 0: it is not set, or not there. */
+static double
+made(void)
+{
+    const char *after = getenv("OUTAGE_AFTER");
+    struct stat file;
+    return after && stat(after, &file) == 0 ? (double)file.st_mtim.tv_sec + (double)file.st_mtim.tv_nsec / 1e9 : 0;
 }
 
 static void
 compute(double seconds)
 {
     struct timespec rest = {(time_t)seconds, 0};
+    while (getenv("OUTAGE_AFTER") && made() <= 0)
+        usleep(LOOK_US);
     nanosleep(&rest, NULL);
 }
 
@@ -141,7 +154,7 @@ main(int argc, char **argv)
         result = act(comm, argv[1], rank, size, atof(argv[2]), argc > 3 ? atoi(argv[3]) : -1);
     if (result == HOOP_SUCCESS && strcmp(argv[1], "op") != 0 && strcmp(argv[1], "leaver") != 0)
         result = hoop_barrier(comm);
-    double took = now() - start;
+    double took = now() - (made() > start ? made() : start);
     if (result != HOOP_SUCCESS)
         hoop_comm_error(comm, &error);
     if (result != HOOP_SUCCESS && error.code == HOOP_SUCCESS)

@@ -115,7 +115,7 @@ like 'is set but HOOP_SIZE is not, or is 0: ' "$(cat size0)" 'HOOP_SIZE=0 is not
 like 'HOOP_RENDEZVOUS: .*nohost' "$(cat said)" 'a server that cannot be named: the variable is'
 
 rank true0 0 2
-sleep 5
+await grep -q '1 of 2 ranks is here' first || diag "$(cat first)"
 rank false0 0 2
 ok 'a second rank 0' await ended false0
 like 'duplicate rank' "$(cat false0)" 'is refused'

@@ -20,7 +20,7 @@ enum {
     ROUNDS = 120,
     FEW = 4,
     LAZY_MS = 900,
-    LIMIT_MS = 6000,
+    LIMIT_MS = 14000, /* a machine may stall for some seconds when all go on */
     SILENT_MS = 18000,
     SILENT_LIMIT_MS = 24000,
     SCENES = 8

@@ -63,6 +63,7 @@ refuse(const perf_run *run, int status, const char *sentence)
 {
     if (run->rank == 0)
         fprintf(stderr, "hoop-bench: %s\n", sentence);
+    hoop_barrier(run->comm); /* hooprun ends all ranks at the first that fails: not before it is said */
     hoop_comm_destroy(run->comm);
     exit(status);
 }
@@ -450,6 +451,7 @@ run_all(perf_run *run)
     for (int coll = colls.first; coll <= colls.last; coll++)
         measure_coll(run, perf_coll_at(coll));
     int failed = print_end(run) != 0 || perf_report_wrong(&run->report) != 0;
+    need(run, hoop_barrier(run->comm)); /* as in refuse() */
     perf_buffer_close(&run->send);
     perf_buffer_close(&run->recv);
     perf_check_close(&run->check);

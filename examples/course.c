@@ -63,6 +63,8 @@ course_agree(course *c, const char *sentence)
         fprintf(stderr, "%s: %s\n", c->program, sentence);
     else if (first == c->rank)
         fprintf(stderr, "%s: rank %d: %s\n", c->program, c->rank, sentence);
+    course_check(c,
+                 hoop_barrier(c->comm)); /* a launcher ends all ranks at the first that fails: not before it is said */
     hoop_comm_destroy(c->comm);
     exit(1);
 }
@@ -296,5 +298,5 @@ course_prove(const course *c, const float *values, size_t count, int *identical)
     else
         course_say(c, "parameters: DIFFERENT between ranks (checksums from %016llx to %016llx)\n",
                    (unsigned long long)least, (unsigned long long)most);
-    return HOOP_SUCCESS;
+    return hoop_barrier(c->comm); /* as in course_agree() */
 }

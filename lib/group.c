@@ -24,10 +24,10 @@ static _Thread_local struct {
     hoop_result result;    /* first argument error inside, */
     hp_call call;          /* the call that it is of, */
     hoop_error error;
-    uint64_t small;         /* bytes of an allreduce that is fused with others like it */
-    hoop_work *messages;    /* all messages of the group; NULL: there are none */
-    hoop_work *head, *tail; /* queued works, in the order of their first calls */
-    hoop_work *alike[ALIKE][HP_DTYPES][HP_OPS][HP_DEVICES]; /* which small allreduces of one kind join */
+    uint64_t small;                             /* bytes of an allreduce that is fused with others like it */
+    hoop_work *messages;                        /* all messages of the group; NULL: there are none */
+    hoop_work *head, *tail;                     /* queued works, in the order of their first calls */
+    hoop_work *alike[ALIKE][HP_DTYPES][HP_OPS]; /* which small allreduces of one kind join */
 } group;
 
 const hoop_comm *
@@ -44,14 +44,17 @@ hp_group_begin(hoop_comm *comm)
     group.small = (uint64_t)hp_config_number(&comm->config, HP_SET_fuse_bytes);
 }
 
-/* The entry of group.alike for calls like this one: its work is the one that they join. NULL: the call is not fused. */
+/*
+ * The entry of group.alike for calls like this one: its work is the one that they join. NULL: the call is not fused. It does
+ * not depend on where this rank has its arrays, of which others know nothing.
+ */
 static hoop_work **
-alike(const hp_call *call, int device)
+alike(const hp_call *call)
 {
     if (call->kind != HP_ALLREDUCE || call->count * hp_dtype_size((hoop_dtype)call->dtype) > group.small)
         return NULL;
     unsigned dtype = hp_dtype_index((hoop_dtype)call->dtype), op = hp_op_index((hoop_op)call->op);
-    return &group.alike[ORDERS * call->wire + call->ordered][dtype][op][device];
+    return &group.alike[ORDERS * call->wire + call->ordered][dtype][op];
 }
 
 /* A tensor directly behind the last one, in both arrays, extends that segment. */
@@ -63,9 +66,12 @@ continues(const hoop_work *to, const hp_segment *s)
     return last->count > 0 && last->send + bytes == s->send && last->recv + bytes == s->recv;
 }
 
-/* The tensors' sizes are part of what ranks must agree on: their checksum takes the place of a root. */
+/*
+ * The tensors' sizes are part of what ranks must agree on: their checksum takes the place of a root. A work with arrays in a
+ * GPU runs there, and a segment lies in one kind of memory.
+ */
 static int
-append_segment(hoop_work *to, const void *send, void *recv, uint64_t count)
+append_segment(hoop_work *to, const void *send, void *recv, uint64_t count, int device)
 {
     hp_segment s = {to->call.count, count, send, recv};
     uint8_t bytes[8];
@@ -77,13 +83,14 @@ append_segment(hoop_work *to, const void *send, void *recv, uint64_t count)
         to->segments = to->array = grown;
         to->segment_room = room;
     }
-    if (to->segment_count > 0 && continues(to, &s))
+    if (to->segment_count > 0 && device == to->device && continues(to, &s))
         to->segments[to->segment_count - 1].count += count;
     else
         to->segments[to->segment_count++] = s;
     hp_put64(bytes, count);
     to->call.root = (int32_t)hp_crc32c_more((uint32_t)to->call.root, bytes, sizeof(bytes));
     to->call.count += count;
+    to->device = device > to->device ? device : to->device;
     return 1;
 }
 
@@ -99,7 +106,7 @@ make_fused(hoop_comm *comm, hoop_work *work)
     work->place.in_place = 0; /* some tensors are in place, others not; no step of an allreduce depends on it */
     work->segments = work->array;
     work->segment_count = 0;
-    return append_segment(work, work->one.send, work->one.recv, count);
+    return append_segment(work, work->one.send, work->one.recv, count, work->device);
 }
 
 int
@@ -107,11 +114,11 @@ hp_group_join(hoop_comm *comm, const hp_request *request, int device)
 {
     if (hp_kind_is_message(request->call.kind))
         return !group.messages ? 0 : hp_work_pool_join(group.messages, request, device) ? 1 : -1;
-    hoop_work **at = alike(&request->call, device), *to = at ? *at : NULL;
+    hoop_work **at = alike(&request->call), *to = at ? *at : NULL;
     if (!to)
         return 0;
     if ((!to->call.fused && !make_fused(comm, to)) ||
-        !append_segment(to, request->send, request->recv, request->call.count))
+        !append_segment(to, request->send, request->recv, request->call.count, device))
         return -1;
     to->calls++;
     return 1;
@@ -125,7 +132,7 @@ hp_group_add(hoop_work *work)
         group.messages = work;
         return;
     }
-    hoop_work **at = alike(&work->call, work->device);
+    hoop_work **at = alike(&work->call);
     work->next = NULL;
     if (group.tail)
         group.tail->next = work;

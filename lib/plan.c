@@ -103,6 +103,13 @@ is_blocked(hp_kind kind)
            kind == HP_ALLTOALL || hp_kind_has_counts(kind);
 }
 
+/* The longest array of an exchange. Two ranks use their ring's links for it. */
+static uint64_t
+exchange_most(int size, const hp_plan_options *options)
+{
+    return options->exchange_bytes && size > 2 ? options->exchange_bytes : UINT64_MAX;
+}
+
 static int
 fits_spread(const hp_call *call, int size, const hp_plan_options *options)
 {
@@ -114,6 +121,8 @@ fits_spread(const hp_call *call, int size, const hp_plan_options *options)
     if (call->ordered &&
         call->count > (options->stage_bytes - CACHE_LINE) / ((uint64_t)size * bytes + sum_bytes(bytes)))
         return 0;
+    if (!call->ordered && (size & (size - 1)) == 0 && most > exchange_most(size, options))
+        most = exchange_most(size, options); /* a longer array that may not double would cost more here */
     return call->kind == HP_ALLREDUCE && options->spread_bytes && call->count <= most / bytes;
 }
 
@@ -131,9 +140,8 @@ fits_doubling(const hp_call *call, int size, const hp_plan_options *options)
         return 0;
     if (most > options->stage_bytes / (rounds + 1))
         most = options->stage_bytes / (rounds + 1);
-    if (options->exchange_bytes && most > options->exchange_bytes &&
-        size > 2) /* two ranks use their ring's links then */
-        most = options->exchange_bytes;
+    if (most > exchange_most(size, options))
+        most = exchange_most(size, options);
     return call->count <= most / bytes;
 }
 

@@ -251,6 +251,10 @@ test_doubling_limits(void)
     o.exchange_bytes = 64 << 10;
     is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 16384, 8, &o), "64 KiB, if links are repaired");
     is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 16385, 8, &o), "but no longer vector");
+    o.spread_bytes = 512 << 10;
+    is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 16385, 4, &o), "which is not spread either");
+    is_int(HP_ALG_SPREAD, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 16385, 5, &o), "but with 5 ranks");
+    o.spread_bytes = standard.spread_bytes;
     o.exchange_bytes = 0;
     o.stage_bytes = 128 << 10;
     is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 8192, 8, &o), "four times 32 KiB fit the stage");

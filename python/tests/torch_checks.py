@@ -382,6 +382,23 @@ def check_wire():
     raises(ValueError, "wire_dtype='half': hoop has float32, bf", lambda: hoop.torch.Options(wire_dtype="half"))
 
 
+def settings_of(group):
+    return group._get_backend(torch.device("cpu")).options.settings
+
+
+def limit_of(group):
+    return group._get_backend(torch.device("cpu")).options._timeout
+
+
+def fails_as(group, program_rank):
+    """Rank 1 of this group aborts it, and the error tells which rank of the program that is."""
+    dist.barrier(group=group)
+    if dist.get_rank(group) == 1:
+        group._get_backend(torch.device("cpu")).abort()
+    words = f"in this group rank 1 is rank {program_rank} of the program"
+    raises(RuntimeError, words if program_rank != 1 else "rank 1 (", lambda: dist.barrier(group=group))
+
+
 def check_split_group():
     if not hasattr(dist.distributed_c10d.Backend, "_ensure_backend_registered"):
         return  # a ProcessGroup in Python cannot be split
@@ -391,6 +408,106 @@ def check_split_group():
     x = numbers(me(), 10, torch.float32)
     dist.all_reduce(x, group=part)
     same(x, reduced(ReduceOp.SUM, [numbers(r, 10, torch.float32) for r in members]), "all_reduce of a split group")
+    if len(members) == 2:
+        fails_as(part, members[1])
+
+
+def check_split_options():
+    """A group that is split off has the order of its parent, or options of its own, and knows its ranks."""
+    if not hasattr(dist.distributed_c10d.Backend, "_ensure_backend_registered") or ranks() < 3:
+        return
+    import hoop.torch
+
+    last = list(range(ranks() - 2, ranks()))
+    parent = dist.new_group(last, pg_options=hoop.torch.Options(order="rank"))
+    if me() in last:
+        dist.distributed_c10d._set_pg_timeout(timedelta(minutes=7), parent)
+        assert limit_of(parent) == timedelta(minutes=7), limit_of(parent)
+        part = dist.split_group(parent, [[0, 1]])
+        chosen = hoop.torch.Options(wire_dtype="bfloat16")
+        own = dist.split_group(parent, [[0, 1]], pg_options=chosen, timeout=timedelta(minutes=2))
+        assert settings_of(part) == {"order": "rank"}, settings_of(part)
+        assert settings_of(own) == {"wire_dtype": "bfloat16"} and limit_of(own) == timedelta(minutes=2), settings_of(own)
+        for group in (part, own):
+            fails_as(group, last[1])
+    dist.barrier()
+    dist.destroy_process_group()  # torch counts the groups that a rank has made, and these not on every rank
+    join()
+
+
+def check_shared_options():
+    """Options belong to the program: several groups may have the same ones, and each its own time limit."""
+    if VERSION < (2, 14):
+        return
+    import hoop.torch
+
+    chosen = hoop.torch.Options(order="rank")
+    groups = [dist.new_group(pg_options=chosen, timeout=timedelta(minutes=m)) for m in (5, 1)]
+    assert [limit_of(group) for group in groups] == [timedelta(minutes=5), timedelta(minutes=1)]
+    assert hoop.torch.Options(wire_dtype="e4m3").settings == {"wire_dtype": "e4m3"}
+    for group in groups:
+        dist.destroy_process_group(group)
+
+
+def check_device_of_group():
+    """torch's checkpoints, and objects, go by the device of the group."""
+    assert dist.distributed_c10d._get_pg_default_device().type == "cpu"
+    if hasattr(dist.group.WORLD, "_device_types"):
+        assert torch.device("cpu") in dist.group.WORLD._device_types
+
+
+def check_barrier_finishes():
+    """After a barrier what was called before has arrived, also where nobody waits for it."""
+    for asynchronous, watched in ((False, False), (True, False), (False, True), (True, True)):
+        parts = [torch.full((3, 2), 9.0).t() for _ in range(ranks())]
+        work = dist.all_gather(parts, torch.full((2, 3), float(me())), async_op=True)
+        future = work.get_future() if watched else None
+        after = dist.barrier(async_op=asynchronous)
+        if asynchronous:
+            after.wait()
+        for r, part in enumerate(parts):
+            same(part, torch.full((2, 3), float(r)), f"all_gather before a barrier: {asynchronous}, {watched}")
+        del work, future
+
+
+def check_second_waiter():
+    """While a thread waits, another one gets a future at once, and a wait of its own has its own limit."""
+    group, x = dist.new_group(), torch.zeros(4)
+    right, left = (me() + 1) % ranks(), (me() - 1) % ranks()
+    late, never = (dist.irecv(x, left, group=group, tag=tag) for tag in (1, 2))
+    waits = [threading.Thread(target=call) for call in (late.wait, lambda: raises(RuntimeError, "", never.wait))]
+    for thread in waits:
+        thread.start()
+    time.sleep(0.3)
+    future = late.get_future() if VERSION >= (2, 14) else None
+    dist.barrier()
+    dist.send(torch.full((4,), float(me())), right, group=group, tag=1)
+    waits[0].join()
+    if future:
+        future.wait()
+    same(x, torch.full((4,), float(left)), "a message for which two threads wait")
+    dist.barrier()
+    began = time.monotonic()
+    raises(RuntimeError, "", lambda: never.wait(timedelta(seconds=1)))
+    assert time.monotonic() - began < 30, "a second wait has no limit"
+    waits[1].join()
+
+
+def check_aborted_groups():
+    """A group that was aborted is let go when the next one is made."""
+    if VERSION < (2, 14):
+        return
+    import hoop.torch.group
+
+    hoop.torch.group._LET_GO_S = 0  # after the abort
+    used = []
+    for _ in range(4):
+        group = dist.new_group()
+        group._get_backend(torch.device("cpu")).abort()
+        raises(RuntimeError, "", lambda: dist.barrier(group=group))
+        dist.barrier()
+        used.append(len(os.listdir("/proc/self/fd")))
+    assert used[3] < used[1] + 12, f"descriptors after each aborted group: {used}"  # a ring has nine and more
 
 
 def check_futures():
@@ -664,7 +781,7 @@ def check_ddp_sparse():
 
 
 def check_fsdp2():
-    if VERSION < (2, 6):
+    if VERSION < (2, 7):
         return  # FSDP2 wants a GPU there
     try:
         from torch.distributed.fsdp import fully_shard

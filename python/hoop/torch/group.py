@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import time
 import types
@@ -75,18 +76,33 @@ class Options(_TorchOptions or object):  # type: ignore[misc]
 
     order: in which order the ranks' elements are combined, "auto", "rank" or "host". wire_dtype: the type in which those
     of long sums and means of float32 travel, "float32", "bfloat16" or "e4m3", hoop_allreduce(3). All ranks must pass the
-    same.
-    Without this object, or with wire_dtype None, the settings of these names count (hoop_env(7)).
+    same. For what is None, and without this object, the settings of these names count (hoop_env(7)).
     """
 
-    def __init__(self, *, order: str = "auto", wire_dtype: Optional[str] = None) -> None:
+    def __init__(self, *, order: Optional[str] = None, wire_dtype: Optional[str] = None) -> None:
         if _TorchOptions:
             _TorchOptions.__init__(self, "hoop")
-        check_order(order)
-        self.settings = {"order": order}
+        self.settings: dict[str, str] = {}
+        if order is not None:
+            check_order(order)
+            self.settings["order"] = order
         if wire_dtype is not None:
             check_wire(wire_dtype)
             self.settings["wire_dtype"] = wire_dtype
+
+
+def _options_of(chosen: Any, limit: timedelta, members: list[int], name: str) -> Any:
+    """A group's own options: torch writes to them, and the program may have given the same ones to another group.
+
+    chosen: the program's, if any. members: the group's ranks as the program counts them.
+    """
+    ours: Any = Options()
+    ours.settings = dict(getattr(chosen, "settings", {}))
+    ours._timeout, ours.global_ranks_in_group, ours.group_name = limit, members, name
+    return ours
+
+
+_LET_GO_S = 5  # after an abort
 
 
 def _readable(name: str, desc: Optional[str]) -> str:
@@ -100,8 +116,11 @@ class HoopBackend(Operations, _TorchBackend):
     _alive: set[HoopBackend] = set()  # torch's wrapper for debugging keeps the C++ half only
 
     def __init__(self, store: Any, rank: int, size: int, options: Any) -> None:
+        for group in list(self._alive):
+            group._let_go()
         _TorchBackend.__init__(self, rank, size)
         self._options = options
+        self._aborted: Optional[float] = None  # when
         self._title = _readable(options.group_name, _asked("group_desc"))
         self._begin(store, rank, size)
         self._alive.add(self)
@@ -110,9 +129,28 @@ class HoopBackend(Operations, _TorchBackend):
         self._join(store, rank, size, self._options._timeout, self._options, self._options.global_ranks_in_group)
         self._call_it(self._title)
 
+    def set_timeout(self, limit: timedelta) -> None:
+        super().set_timeout(limit)
+        self._options._timeout = limit  # torch gives it to groups that it splits off
+
+    setTimeout = _set_default_timeout = set_timeout
+
     def shutdown(self) -> None:
         self._alive.discard(self)
         super().shutdown()
+
+    def abort(self) -> None:
+        super().abort()
+        self._aborted = time.monotonic()  # a program that goes on makes new groups, and nobody shuts this one down
+
+    def _let_go(self) -> None:
+        """Of a group that was aborted long ago: no thread is in a call any more, unless in a wait."""
+        if self._aborted is None or time.monotonic() < self._aborted + _LET_GO_S or self._process != os.getpid():
+            return
+        self._alive.discard(self)
+        if self._comm is not None:
+            self.waitForPendingWorks()
+            self._destroy("the process group was aborted", 0, 1)
 
     # Properties of this class, because torch's own ask this class again, without end.
     @property
@@ -135,7 +173,15 @@ class HoopBackend(Operations, _TorchBackend):
         """A group of some ranks of this one; the members meet through their own store, and the others do nothing."""
         if self._rank not in ranks:
             return None
-        return HoopBackend(store, list(ranks).index(self._rank), len(ranks), options or self._options)
+        parent, asked = self._options, _asked("pg_options")  # torch passes a copy, without what is Python's
+        program = parent.global_ranks_in_group or range(self._size)
+        ours = _options_of(
+            asked if hasattr(asked, "settings") else parent,
+            (options or parent)._timeout,
+            [program[rank] for rank in ranks],
+            (options or parent).group_name,
+        )
+        return HoopBackend(store, list(ranks).index(self._rank), len(ranks), ours)
 
     def perform_nocolor_split(self, device: Any) -> None:
         """Ranks outside a new group have nothing to do."""
@@ -159,7 +205,7 @@ class ReconfigurableBackend(HoopBackend):
         return self._size
 
     def set_timeout(self, limit: timedelta) -> None:
-        self._limit = limit  # of the next ring, if this one is over, or there is none
+        self._limit = self._options._timeout = limit  # of the next ring, if this one is over, or there is none
         if self._comm is not None and kept(self._comm) == 0:
             super().set_timeout(limit)
 
@@ -186,6 +232,7 @@ class ReconfigurableBackend(HoopBackend):
         limit = opts.timeout if opts.timeout and opts.timeout > timedelta(0) else self._limit
         ring = self._epochs.plan(opts.uuid, opts.handles, self._rank)
         self._end_ring(f"rank {self._rank} reconfigures the process group", limit)
+        self._aborted = None
         self._comm, self._store = self._epochs.join(ring, limit, self._limit, getattr(self._options, "settings", None))
         self._rank, self._size, self._sequence, self._barriers = ring.rank, ring.size, 0, 0
         self._call_it(self._title)
@@ -257,6 +304,14 @@ class HoopGroup(Operations, _TorchGroup):
     def size(self) -> int:
         return self._size
 
+    # What torch's own code asks of a group before it picks a device for objects, checkpoints and time limits.
+    @property
+    def _device_types(self) -> list[torch.device]:
+        return [torch.device(kind) for kind in (("cpu", "cuda") if torch.cuda.is_available() else ("cpu",))]
+
+    def _get_backend(self, device: Any) -> HoopGroup:
+        return self
+
     def getBackendName(self) -> str:
         return "hoop"
 
@@ -306,11 +361,7 @@ def _is_mixed(asked: str) -> bool:
 
 def create_backend(options: Any, chosen: Any) -> Any:
     """torch's DistributedBackendOptions, and the program's pg_options, to a group's backend, or to a whole group."""
-    given = isinstance(chosen, _TorchBackend.Options)
-    ours = chosen if given else _TorchBackend.Options("hoop", timeout=options.timeout)
-    ours._timeout = options.timeout
-    ours.global_ranks_in_group = options.global_ranks_in_group
-    ours.group_name = options.group_id
+    ours = _options_of(chosen, options.timeout, options.global_ranks_in_group, options.group_id)
     place = options.store, options.group_rank, options.group_size
     if not getattr(options, "enable_reconfigure", False):  # torch before 2.15 has no such groups
         return HoopBackend(*place, ours)

@@ -324,7 +324,7 @@ class Operations:
         """The number of values of each rank; all ranks get ValueError if their tensors differ in shape."""
         shape = [mine.sparse_dim(), *mine.shape][:_MOST_DIMENSIONS]
         row = [mine._nnz(), len(shape), *shape] + [0] * (_MOST_DIMENSIONS - len(shape))
-        rows = self._gather_now(torch.tensor(row), [len(row)] * self._size).view(self._size, -1).tolist()
+        rows = self._gather_now(torch.tensor(row, device="cpu"), [len(row)] * self._size).view(self._size, -1).tolist()
         for rank, other in enumerate(rows):
             if other[1:] != rows[0][1:]:
                 shapes = [f"{r[3 : 2 + r[1]]} with {r[2]} sparse dimensions" for r in (rows[0], other)]
@@ -497,10 +497,6 @@ class Operations:
         args = (address, whole.data_ptr(), count, dtype, opts.rootRank)
         return self._run("gather", args, opts, [source, whole], outputs, lambda: _copy_parts(whole, parts))
 
-    def gather_single(self, output: Optional[Tensor], input: Tensor, opts: Any) -> Any:
-        parts = [list(output.view(-1).chunk(self._size))] if output is not None and self._rank == opts.rootRank else []
-        return self.gather(parts, [input], opts)
-
     def scatter(self, outputs: list[Tensor], inputs: list[list[Tensor]], opts: Any) -> Any:
         output = _one(outputs, "scatter")
         target = receiver(output)
@@ -569,7 +565,13 @@ class Operations:
         device = getattr(opts, "device", None)
         if device is not None and device.type == "cuda":
             torch.cuda.current_stream(device).synchronize()
-        return self._run("barrier", (), opts, [], [])
+        before = [work for work in list(self._pending.values()) if work.pending[0] == "collective"]
+
+        def finish() -> None:  # their outputs are there, too; what the watcher has it must end itself
+            for work in before:
+                work.ends_within(0 if watcher.is_here() else 1000 * watcher.PATIENCE)
+
+        return self._run("barrier", (), opts, [], [], finish if before else None)
 
     # --- messages ----------------------------------------------------------------------------------------------------
 

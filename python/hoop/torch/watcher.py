@@ -100,6 +100,10 @@ class _Watcher:
         self._thread = threading.Thread(target=self._run, name="hoop-watcher", daemon=True)
         self._thread.start()
 
+    def is_here(self) -> bool:
+        """True on the watcher's thread."""
+        return threading.current_thread() is self._thread
+
     def stop(self) -> None:
         """Joins the thread; nothing is watched any more."""
         self._ends = True
@@ -141,7 +145,7 @@ class _Watcher:
 
 _stranded: list[object] = []  # what a fork has copied; freeing it here would free what the parent still uses
 _watcher, lanes = _Watcher(), Lanes()
-watch = _watcher.watch
+watch, is_here = _watcher.watch, _watcher.is_here
 os.register_at_fork(after_in_child=_watcher.forget)
 os.register_at_fork(after_in_child=lanes.forget)
 

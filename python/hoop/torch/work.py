@@ -99,6 +99,8 @@ def _nothing(work: Any) -> None:
 class Done(_TorchWork):
     """An operation that has ended well before it was returned."""
 
+    pending: Pending = ("collective", "")
+
     def __init__(self, tensors: Any = None) -> None:
         super().__init__()
         self._tensors = [] if tensors is None else tensors
@@ -113,6 +115,9 @@ class Done(_TorchWork):
         pass
 
     def is_completed(self) -> bool:
+        return True
+
+    def ends_within(self, limit: int) -> bool:
         return True
 
     def is_success(self) -> bool:
@@ -166,6 +171,8 @@ class HoopWork(_TorchWork):
         self._future: Any = None
         self._filled: Optional[threading.Event] = None  # set once the future is completed
         self._lane = 0
+        self._fills = False  # somebody completes the future, or has
+        self._asking = threading.Lock()  # held while the future is made
         self._ended: Optional[threading.Event] = None  # once the watcher has the handle
         self._lock = threading.Lock()  # held by the one who waits, or changes the owner of the handle
         if _PINS:
@@ -199,6 +206,25 @@ class HoopWork(_TorchWork):
         self._source.set_result(None)
         self._filled.set()
 
+    def _serve_future(self, fill: Callable[[], None]) -> None:
+        """For who wants a future, and after each hold of the lock: who wanted one meanwhile has not waited for that."""
+        if self._future is None or self._fills or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._give_to_watcher()
+            fills = self._fills = self._handle is None
+        finally:
+            self._lock.release()
+        if fills:
+            fill()
+
+    def _release(self) -> None:
+        self._lock.release()
+        self._serve_future(self._fill_later)
+
+    def _fill_later(self) -> None:
+        lanes.run(self._lane, self._fill_future)
+
     def _outcome(self, _: Any) -> Any:
         """What the future gets. It raises here, since torch's C++ takes what Future.set_exception stores for a value."""
         if self._error:
@@ -206,13 +232,13 @@ class HoopWork(_TorchWork):
         return self._result
 
     def _watched_end(self) -> None:
-        with self._lock:
+        self._lock.acquire()
+        try:
             assert self._handle and self._ended
             self._end(lib.hoop_work_wait(self._handle, _NO_LIMIT))
             self._ended.set()
-            wanted = self._future is not None
-        if wanted:
-            lanes.run(self._lane, self._fill_future)
+        finally:
+            self._release()
 
     def _give_to_watcher(self) -> None:
         if self._ended or not self._handle:
@@ -226,7 +252,11 @@ class HoopWork(_TorchWork):
             try:
                 self._give_to_watcher()
             finally:
-                self._lock.release()
+                self._release()
+
+    def _expire(self, limit: int) -> None:
+        why = f"the timeout expired: a wait for an operation lasted {limit} ms, its limit"
+        lib.hoop_comm_abort(self._comm, why.encode())
 
     def _wait_for_watcher(self, limit: int) -> None:
         assert self._ended
@@ -235,11 +265,9 @@ class HoopWork(_TorchWork):
         except BaseException as interrupt:
             lib.hoop_comm_abort(self._comm, told(self._rank, interrupt).encode())
             raise
-        if ended:
-            return
-        why = f"the timeout expired: a wait for an operation lasted {limit} ms, its limit"
-        lib.hoop_comm_abort(self._comm, why.encode())
-        self._ended.wait()
+        if not ended:
+            self._expire(limit)
+            self._ended.wait()
 
     def _wait_in_libhoop(self, limit: int) -> int:
         """Without a limit of its own the wait is open to signals, such as that of Ctrl-C, which ends the group."""
@@ -256,9 +284,14 @@ class HoopWork(_TorchWork):
     def settle(self, limit: int) -> None:
         """Returns when the operation has ended."""
         hooks.refuse("a wait")
-        with self._lock:
+        if not self._lock.acquire(timeout=limit / 1000 if limit >= 0 else -1):  # another thread waits
+            self._expire(limit)
+            self._lock.acquire()
+        try:
             if self._handle and not self._ended:
                 self._end(self._wait_in_libhoop(limit))
+        finally:
+            self._release()
         if self._ended:
             self._wait_for_watcher(limit)
 
@@ -282,7 +315,7 @@ class HoopWork(_TorchWork):
                 if self._handle and not self._ended:
                     self._look(limit)
             finally:
-                self._lock.release()
+                self._release()
         elif self._ended:
             self._ended.wait(limit / 1000)
         return self._handle is None
@@ -320,17 +353,9 @@ class HoopWork(_TorchWork):
     def get_future(self) -> Any:
         if answers(self):
             return ANSWER
-        with self._lock:
-            if self._future is not None:
-                return self._future
-            self._lane, self._source, self._filled = lanes.open(), Future(), threading.Event()
-            self._future = self._source.then(self._outcome)
-            try:
-                if self._handle:
-                    self._give_to_watcher()
-                    return self._future
-            except BaseException:
-                self._future = self._filled = None
-                raise
-        self._fill_future()
+        with self._asking:
+            if self._future is None:
+                self._lane, self._source, self._filled = lanes.open(), Future(), threading.Event()
+                self._future = self._source.then(self._outcome)
+        self._serve_future(self._fill_future)
         return self._future

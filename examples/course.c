@@ -63,8 +63,8 @@ course_agree(course *c, const char *sentence)
         fprintf(stderr, "%s: %s\n", c->program, sentence);
     else if (first == c->rank)
         fprintf(stderr, "%s: rank %d: %s\n", c->program, c->rank, sentence);
-    course_check(c,
-                 hoop_barrier(c->comm)); /* a launcher ends all ranks at the first that fails: not before it is said */
+    /* a launcher ends all ranks at the first that fails: not before it is said */
+    course_check(c, hoop_barrier(c->comm));
     hoop_comm_destroy(c->comm);
     exit(1);
 }

@@ -224,13 +224,11 @@ static void
 prefer(hp_addr_list *list, const hp_addr *known)
 {
     int i = 0;
-    while (i < list->n &&
-           !(hp_addr_same_host(known, &list->addr[i]) && hp_addr_port(known) == hp_addr_port(&list->addr[i])))
+    while (i < list->n && !hp_addr_same(known, &list->addr[i]))
         i++;
-    if (i < list->n)
-        list->n = 0;
-    list->n = list->n < HP_ADDRS_MOST ? list->n + 1 : HP_ADDRS_MOST;
-    memmove(&list->addr[1], list->addr, sizeof(hp_addr) * (size_t)(list->n - 1));
+    int others = i < list->n ? 0 : list->n < HP_ADDRS_MOST ? list->n : HP_ADDRS_MOST - 1;
+    memmove(&list->addr[1], list->addr, sizeof(hp_addr) * (size_t)others);
+    list->n = 1 + others;
     list->addr[0] = *known;
 }
 

@@ -425,12 +425,35 @@ hp_join_deadline(const hoop_comm *comm)
     return hp_loop_now(comm->loop) + hp_join_limit(comm);
 }
 
-/* Everything from the filled-in client options to a ring that is up. */
+/* The address of the server, of those that HOOP_RENDEZVOUS stands for. */
 static hoop_result
-join_ring(hoop_comm *comm, hp_client_options *options, hoop_error *error)
+find_server(const hoop_comm *comm, hp_client_options *options, const hp_addr_list *servers, hoop_error *error)
+{
+    char text[HP_ADDR_TEXT];
+    uint64_t now = hp_loop_now(comm->loop);
+    int quiet = !is_speaker(comm) || !hp_config_number(&comm->config, HP_SET_warn_after_ms);
+    hp_bounded_wait wait = hp_bounded_wait_of(options->deadline > now ? options->deadline - now : 0, quiet);
+    hp_server_search_options search = {.what = "the rendezvous server",
+                                       .host = hp_config_text(&comm->config, HP_SET_rendezvous),
+                                       .hello = hp_registration_hello(options, NULL),
+                                       .keys = comm->keys};
+    hoop_result result = hp_server_search_addresses(&options->server, servers, &search, comm->loop, &wait, error);
+    if (result == HOOP_SUCCESS && !options->parent)
+        hp_log(HP_LOG_INFO, "rank %d of %d, rendezvous at %s", options->rank, options->size,
+               hp_addr_print(&options->server, text));
+    else if (result == HOOP_ERR_AUTH)
+        hp_environment_name_secret(error, &comm->config);
+    return result;
+}
+
+/* Everything from the filled-in client options to a ring that is up. servers: the addresses at which the server may be. */
+static hoop_result
+join_ring(hoop_comm *comm, hp_client_options *options, const hp_addr_list *servers, hoop_error *error)
 {
     char agree[HP_AGREE_TEXT];
-    hoop_result result = open_listener(comm, options, error);
+    hoop_result result = find_server(comm, options, servers, error);
+    if (result == HOOP_SUCCESS)
+        result = open_listener(comm, options, error);
     if (result != HOOP_SUCCESS)
         return result;
     hp_config_agreement(&comm->config, agree);
@@ -485,23 +508,6 @@ become_ready(hoop_comm *comm)
     hp_vitals_send(comm); /* the server knows from now on when this rank was inside hoop */
 }
 
-/* The address of the server, of those that HOOP_RENDEZVOUS stands for. */
-static hoop_result
-find_server(const hoop_comm *comm, hp_client_options *options, const hp_addr_list *servers, hoop_error *error)
-{
-    uint64_t now = hp_loop_now(comm->loop);
-    int quiet = !is_speaker(comm) || !hp_config_number(&comm->config, HP_SET_warn_after_ms);
-    hp_bounded_wait wait = hp_bounded_wait_of(options->deadline > now ? options->deadline - now : 0, quiet);
-    hp_server_search_options search = {.what = "the rendezvous server",
-                                       .host = hp_config_text(&comm->config, HP_SET_rendezvous),
-                                       .hello = hp_registration_hello(options, NULL),
-                                       .keys = comm->keys};
-    hoop_result result = hp_server_search_addresses(&options->server, servers, &search, comm->loop, &wait, error);
-    if (result == HOOP_ERR_AUTH)
-        hp_environment_name_secret(error, &comm->config);
-    return result;
-}
-
 static int
 are_loopback(const hp_addr_list *list)
 {
@@ -516,7 +522,6 @@ hp_join_world(hoop_comm *comm, uint64_t deadline, hoop_error *error)
 {
     hp_client_options options = {.deadline = deadline, .parent_rank = -1};
     hp_environment environment;
-    char text[HP_ADDR_TEXT];
     hoop_result result = hp_environment_find(&environment, &comm->config, comm->loop, options.deadline, error);
     if (result != HOOP_SUCCESS)
         return result;
@@ -529,12 +534,7 @@ hp_join_world(hoop_comm *comm, uint64_t deadline, hoop_error *error)
         options.grow = hp_config_number(&comm->config, HP_SET_join) != 0;
         hp_environment_sock(&comm->sock, &comm->config);
         comm->keys = hp_environment_keys(&comm->config, are_loopback(&environment.servers), error);
-        result = comm->keys ? find_server(comm, &options, &environment.servers, error) : error->code;
-        if (result == HOOP_SUCCESS) {
-            hp_log(HP_LOG_INFO, "rank %d of %d, rendezvous at %s", environment.rank, environment.size,
-                   hp_addr_print(&options.server, text));
-            result = join_ring(comm, &options, error);
-        }
+        result = comm->keys ? join_ring(comm, &options, &environment.servers, error) : error->code;
     }
     if (result == HOOP_SUCCESS)
         become_ready(comm);
@@ -577,9 +577,7 @@ hp_join_derived(hoop_comm *comm, hoop_comm *parent, const hp_derivation *how, ho
     options.completed = atomic_load(&parent->completed);
     comm->keys = hp_keys_hold(parent->keys);
     comm->sock = parent->sock;
-    result = find_server(comm, &options, &servers, error);
-    if (result == HOOP_SUCCESS)
-        result = join_ring(comm, &options, error);
+    result = join_ring(comm, &options, &servers, error);
     if (result == HOOP_SUCCESS)
         become_ready(comm);
     return result;

@@ -241,8 +241,7 @@ watch(hp_listener_entry *entry, hoop_error *error)
 static int
 is_job(const uint8_t *hello, const hp_addr *server, const hp_listener_options *options, const hp_keys *keys)
 {
-    return memcmp(hello, keys->hello, sizeof(keys->hello)) == 0 && hp_addr_same_host(server, &options->server) &&
-           hp_addr_port(server) == hp_addr_port(&options->server);
+    return memcmp(hello, keys->hello, sizeof(keys->hello)) == 0 && hp_addr_same(server, &options->server);
 }
 
 /* A communicator of the same job, at the same server, by which this process is another rank. */

@@ -143,8 +143,7 @@ void
 hp_server_thread_come_home(hp_addr *server)
 {
     pthread_mutex_lock(&lock);
-    if (current && hp_addr_same_host(server, &current->announced) &&
-        hp_addr_port(server) == hp_addr_port(&current->announced))
+    if (current && hp_addr_same(server, &current->announced))
         *server = current->own;
     pthread_mutex_unlock(&lock);
 }

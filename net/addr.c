@@ -391,6 +391,12 @@ hp_addr_same_host(const hp_addr *a, const hp_addr *b)
     return IN6_ARE_ADDR_EQUAL(&a->u.v6.sin6_addr, &b->u.v6.sin6_addr) && (sa == sb || !sa || !sb);
 }
 
+int
+hp_addr_same(const hp_addr *a, const hp_addr *b)
+{
+    return hp_addr_same_host(a, b) && hp_addr_port(a) == hp_addr_port(b);
+}
+
 /* --- routes --- */
 
 int

@@ -49,6 +49,7 @@ int hp_addr_is_any(const hp_addr *addr); /* 0.0.0.0 or :: */
 /* A link-local address without a scope, as on the wire, gets that of `like`, another address on the same network. */
 void hp_addr_scope_as(hp_addr *addr, const hp_addr *like);
 int hp_addr_same_host(const hp_addr *a, const hp_addr *b); /* same IP, any port */
+int hp_addr_same(const hp_addr *a, const hp_addr *b);      /* and the same port */
 
 /* On the wire: family 1 (4 or 6) | port 2 | 16 bytes (IPv4: the first four). Get returns 0 for an unknown family. */
 void hp_addr_put(uint8_t out[HP_ADDR_BYTES], const hp_addr *addr);

@@ -49,19 +49,21 @@ hp_race_next(uint64_t began, hp_dial_standing standing)
     return began;
 }
 
-/* "10.1.0.2:4000: no answer to the connection request; 10.2.0.2:4000: ..." of the runners [first, end). */
+/* "10.1.0.2:4000: no answer to the connection request; 10.2.0.2:4000: ..." of the first `end` runners, without one. */
 static void
-list_answers(const hp_race *race, int first, int end, char *text, size_t size)
+list_answers(const hp_race *race, int end, const runner *without, char *text, size_t size)
 {
     char where[HP_ADDR_TEXT];
     size_t used = 0;
     text[0] = '\0';
-    for (int i = first; i < end && used < size; i++) {
+    for (int i = 0; i < end && used < size; i++) {
         const runner *r = &race->runner[i];
+        if (r == without)
+            continue;
         const char *answer = r->dial           ? hp_dial_answer(r->dial)
                              : i < race->begun ? r->result.error.text
                                                : "not tried yet";
-        used += (size_t)snprintf(text + used, size - used, "%s%s: %.90s", i > first ? "; " : "",
+        used += (size_t)snprintf(text + used, size - used, "%s%s: %.90s", used ? "; " : "",
                                  hp_addr_print(&r->to, where), answer);
     }
 }
@@ -85,7 +87,7 @@ win(runner *winner, const hp_dial_result *result)
     char where[HP_ADDR_TEXT], others[200];
     int number = (int)(winner - race->runner);
     if (number > 0) {
-        list_answers(race, 0, number, others, sizeof(others));
+        list_answers(race, number, NULL, others, sizeof(others));
         hp_log(HP_LOG_INFO, "%s is reached at %s; %s", race->what, hp_addr_print(&winner->to, where), others);
     }
     stop(race);
@@ -94,15 +96,12 @@ win(runner *winner, const hp_dial_result *result)
 
 /* The sentence of this address, and the answers of the others. */
 static void
-lose(hp_race *race, runner *head)
+lose(hp_race *race, const runner *head)
 {
     hp_dial_result result = head->result;
     char others[200];
     size_t used = strlen(result.error.text);
-    runner first = race->runner[0];
-    race->runner[0] = *head;
-    *head = first;
-    list_answers(race, 1, race->n, others, sizeof(others));
+    list_answers(race, race->n, head, others, sizeof(others));
     if (race->n > 1)
         snprintf(result.error.text + used, sizeof(result.error.text) - used, "; and at %s", others);
     stop(race);
@@ -110,8 +109,8 @@ lose(hp_race *race, runner *head)
 }
 
 /* Who has answered in place of the server, and does not know the job's key. NULL: nobody. */
-static runner *
-impostor(hp_race *race)
+static const runner *
+impostor(const hp_race *race)
 {
     int i = 0;
     while (i < race->begun && (race->runner[i].dial || race->runner[i].result.error.code != HOOP_ERR_AUTH))
@@ -189,7 +188,7 @@ look(void *arg)
         running += race->runner[i].dial != NULL;
         heard += race->runner[i].dial && hp_dial_stands(race->runner[i].dial) != HP_DIAL_FAILED;
     }
-    runner *other = impostor(race);
+    const runner *other = impostor(race);
     if (race->begun < race->n)
         hp_timer_set(race->timer, LOOK);
     else if (running == 0 || (other && !heard))
@@ -237,7 +236,7 @@ hp_race_explain(const hp_race *race, hoop_error *error)
     for (int i = 0; i < race->begun; i++)
         if (race->runner[i].dial && hp_dial_stands(race->runner[i].dial) == HP_DIAL_MET)
             return hp_dial_explain(race->runner[i].dial, error); /* the peer is found, and waits */
-    list_answers(race, 0, race->n, answers, sizeof(answers));
+    list_answers(race, race->n, NULL, answers, sizeof(answers));
     hp_err_set(error, HOOP_ERR_RENDEZVOUS, "%s", answers);
     return 1;
 }

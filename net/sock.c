@@ -210,7 +210,7 @@ hp_sock_connected(int fd, hoop_error *error)
     hp_addr local, peer;
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &length) != 0 || (number == 0 && !get_ends(fd, &local, &peer)))
         number = errno;
-    else if (number == 0 && hp_addr_port(&local) == hp_addr_port(&peer) && hp_addr_same_host(&local, &peer))
+    else if (number == 0 && hp_addr_same(&local, &peer))
         number =
             ECONNREFUSED; /* where no process listens on a port of the ephemeral range, TCP may connect it to itself */
     if (number == 0)

@@ -161,6 +161,8 @@ static void
 on_first(void *arg, hoop_result result)
 {
     note(result == HOOP_SUCCESS, "the first has ended well");
+    party_mark(); /* an abort of one rank may reach the other before that one has seen the end of its own */
+    note(party_await_marks(2), "on both ranks");
     note(hoop_comm_abort(to_abort, "a function says so") == HOOP_SUCCESS, "an abort inside a function");
 }
 

@@ -9,7 +9,7 @@
 atomic_uint hp_registry_forks;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static hoop_comm *first;
-static atomic_int count;   /* of them */
+static atomic_int several; /* they are more than one */
 static atomic_int blocked; /* callers' streams that wait for an operation */
 
 /* --- forks --- */
@@ -45,7 +45,7 @@ in_child(void)
     hp_listener_forked();
     hp_server_thread_forked();
     first = NULL;
-    atomic_store(&count, 0);
+    atomic_store(&several, 0);
     atomic_store(&blocked, 0);
     hp_registry_unlock();
     hp_log_forked();
@@ -93,7 +93,7 @@ hp_registry_add(hoop_comm *comm)
     if (first)
         first->previous_registered = comm;
     first = comm;
-    atomic_fetch_add(&count, 1);
+    atomic_store(&several, comm->next_registered != NULL);
     hp_registry_unlock();
 }
 
@@ -107,14 +107,14 @@ hp_registry_remove(hoop_comm *comm)
         comm->previous_registered->next_registered = comm->next_registered;
     else if (first == comm)
         first = comm->next_registered;
-    atomic_fetch_sub(&count, 1);
+    atomic_store(&several, first && first->next_registered);
     hp_registry_unlock();
 }
 
 int
 hp_registry_has_several(void)
 {
-    return atomic_load_explicit(&count, memory_order_relaxed) > 1;
+    return atomic_load_explicit(&several, memory_order_relaxed);
 }
 
 hoop_comm *

@@ -2,10 +2,11 @@
 /*
  * comm: what a driver may rely on before it sleeps. hp_round_idle reads connections between two rounds; no descriptor
  * announces those bytes any more, so it must say that it has read something. A device may report after a step's last
- * round; as long as the belt has such news, the driver must not sleep.
+ * round; as long as the belt has such news, the driver must not sleep. And beside other communicators it looks at those.
  */
 #include "base/clock.h"
 #include "lib/baton.h"
+#include "lib/registry.h"
 #include "lib/round.h"
 #include "t/tap/tap.h"
 #include "t/tools/party.h"
@@ -189,6 +190,22 @@ test_news(void)
     is_uint(0, hp_round_timeout(&busy, hp_now()), "one with news from a device may not");
 }
 
+/* A communicator that nobody got, such as that of a split without a color, was never one of them. */
+static void
+test_others(void)
+{
+    static hoop_comm first, second, none;
+    hp_registry_add(&first);
+    hp_registry_remove(&none);
+    ok(!hp_registry_has_several(), "a driver has no other communicator to look at");
+    hp_registry_add(&second);
+    hp_registry_remove(&none);
+    ok(hp_registry_has_several(), "then it has one");
+    hp_registry_remove(&first);
+    ok(!hp_registry_has_several(), "which may be the one that is left");
+    hp_registry_remove(&second);
+}
+
 int
 main(void)
 {
@@ -196,8 +213,9 @@ main(void)
     pipes between;
     int waits = 0;
     tap_limit(240);
-    plan(5);
+    plan(8);
     test_news();
+    test_others();
     if (pipe(between.go) != 0 || pipe(between.done) != 0)
         return 1;
     party_open(&p);

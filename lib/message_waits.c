@@ -112,7 +112,9 @@ hp_message_waits_oldest(const hoop_comm *comm)
         return (hp_awaited){HP_WAIT_NONE, -1};
     if (message->held)
         return (hp_awaited){HP_WAIT_STREAM, -1};
-    if (message->peer != HOOP_ANY_RANK && awaits_gpu(comm->messages.peer[message->peer], message))
+    hp_peer *const *peers =
+        comm->messages.peer; /* without memory for the peer its message has failed the communicator */
+    if (message->peer != HOOP_ANY_RANK && peers && peers[message->peer] && awaits_gpu(peers[message->peer], message))
         return (hp_awaited){HP_WAIT_DEVICE, -1};
     return hp_message_awaited(message);
 }

@@ -362,6 +362,37 @@ play(int rank, int size, void *arg)
     return r.bad;
 }
 
+/* The first message of a rank, alone: no operation of the belt waits beside it. */
+static int
+first_word(int rank, int size, void *arg)
+{
+    unsigned long k = *(unsigned long *)arg;
+    int32_t word = 7;
+    hoop_error e = {.size = sizeof(e)};
+    hoop_comm *comm = party_join(1);
+    if (rank == 0)
+        ledger_open(k, 0);
+    hoop_result result =
+        rank == 0 ? hoop_send(&word, 1, HOOP_INT32, 1, 1, comm) : hoop_recv(&word, 1, HOOP_INT32, 0, 1, comm);
+    if (rank == 0)
+        ledger_close();
+    hoop_comm_error(comm, &e);
+    hoop_comm_destroy(comm);
+    party_note("allocation %lu: result %d: %s", k, (int)result, e.text);
+    return result != HOOP_SUCCESS && !(rank == 0 ? is_want(result, &e) : e.rank == 0);
+}
+
+static void
+first_words(void)
+{
+    enum { MOST = 8 };
+    int bad = 0;
+    for (unsigned long k = 1; k <= MOST; k++)
+        if (party_run(&p, 2, first_word, &k, 60) != 0 && ++bad)
+            diag("%s; %s", p.guest[0].note, p.guest[1].note);
+    is_int(0, bad, "a first message alone: it arrives, or memory is lacking");
+}
+
 /* Runs it for many k, spread over all that there are; each has to end soon, told or untold. */
 static void
 together(party_fn *fn, const char *what)
@@ -411,6 +442,7 @@ main(void)
         if (k == 1024)
             is_int(0, (intmax_t)bad, "the first use of libcrypto fails: the next does not");
     }
+    first_words();
     together(play, "collectives");
     together(play_messages, "messages");
     party_close(&p);

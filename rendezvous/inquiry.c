@@ -20,7 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { GUESTS = 8, REQUEST = 32, LIMIT_MS = 2000, NAME = 64, ROWS_MOST = 999999, COLUMNS_MOST = 9999 };
+enum { GUESTS = 8, REQUEST = 32, LIMIT_MS = 2000, PAUSE_MS = 1000, NAME = 64, ROWS_MOST = 999999, COLUMNS_MOST = 9999 };
 
 typedef struct guest {
     hp_inquiry *inquiry;
@@ -39,6 +39,7 @@ struct hp_inquiry {
     hp_loop *loop;
     int fd;
     hp_watch *watch;
+    hp_timer *pause; /* of a process that has no descriptor for a guest */
     char path[HP_INQUIRY_PATH];
     guest guests[GUESTS];
 };
@@ -186,12 +187,23 @@ guest_comes(void *arg, int ready)
 {
     hp_inquiry *inquiry = arg;
     (void)ready;
-    int fd = hp_socket_accept(inquiry->fd, NULL, NULL);
+    int fd = hp_socket_accept(inquiry->fd, NULL, NULL), number = errno;
     guest *g = find_place(inquiry);
+    if (fd < 0 && number != EAGAIN && number != EINTR && number != ECONNABORTED) { /* it would come again at once */
+        hp_watch_set(inquiry->watch, 0);
+        hp_timer_set(inquiry->pause, PAUSE_MS * HP_MS);
+    }
     if (fd >= 0 && g && is_ours(fd))
         seat(g, fd);
     else
         hp_socket_close(fd);
+}
+
+static void
+pause_over(void *arg)
+{
+    hp_inquiry *inquiry = arg;
+    hp_watch_set(inquiry->watch, HP_READ);
 }
 
 /* --- life --- */
@@ -250,7 +262,8 @@ hp_inquiry_new(hp_loop *loop, const hp_inquiry_owner *owner, hoop_error *error)
         inquiry->guests[i] = (guest){.inquiry = inquiry, .fd = -1};
     if (listen_in_folder(inquiry, error) == HOOP_SUCCESS) {
         inquiry->watch = hp_watch_new(loop, inquiry->fd, guest_comes, inquiry);
-        if (!inquiry->watch || hp_watch_set(inquiry->watch, HP_READ) < 0)
+        inquiry->pause = hp_timer_new(loop, pause_over, inquiry);
+        if (!inquiry->watch || !inquiry->pause || hp_watch_set(inquiry->watch, HP_READ) < 0)
             hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot watch the socket for hoop-top");
     }
     return inquiry;
@@ -264,6 +277,7 @@ hp_inquiry_free(hp_inquiry *inquiry)
     for (int i = 0; i < GUESTS; i++)
         dismiss(&inquiry->guests[i]);
     hp_watch_free(inquiry->watch);
+    hp_timer_free(inquiry->pause);
     hp_socket_close(inquiry->fd);
     if (inquiry->path[0])
         unlink(inquiry->path);

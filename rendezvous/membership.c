@@ -37,7 +37,8 @@ hp_membership_open(hp_membership *m, const hp_client_options *options, const hp_
     hp_err_clear(&m->error);
     hp_err_clear(&m->verdict);
     hp_resend_clear(&m->resend);
-    m->give_up_at = (options->deadline > now ? options->deadline : now) + GRACE_MS * HP_MS;
+    m->bringup = options->deadline > now ? options->deadline - now : 0;
+    m->give_up_at = now + m->bringup + GRACE_MS * HP_MS;
 }
 
 void
@@ -415,7 +416,8 @@ hp_membership_dial(hp_membership *m, uint64_t now, uint64_t *deadline)
 {
     m->dial_at = HP_NEVER;
     m->line = HP_LINE_DIALLING;
-    *deadline = is_member(m) ? now + HP_RETURN_MS * HP_MS : m->options.deadline;
+    int waits = m->give_up_at == HP_NEVER; /* a newcomer that was in, perhaps for hours */
+    *deadline = is_member(m) ? now + HP_RETURN_MS * HP_MS : waits ? now + m->bringup : m->options.deadline;
     return hp_registration_hello(&m->options, is_member(m) ? &m->ring : NULL);
 }
 

@@ -36,6 +36,7 @@ typedef struct hp_membership {
     hoop_error error, verdict;
     hp_line line;
     uint64_t dial_at, give_up_at; /* HP_NEVER: not */
+    uint64_t bringup;             /* from the first dial to the deadline, ns */
     uint64_t look_at;             /* at the server's silence: hp_membership_silence */
     int late;                     /* to give up, once */
     int attempts;

@@ -141,7 +141,7 @@ hp_membership_refuse(hp_membership *m, uint32_t split, const hoop_error *cause)
 int
 hp_membership_name(hp_membership *m, int number, const char *name)
 {
-    int takes = m->state == HP_CLIENT_GO && (!number || (m->features & HP_FEATURE_CALL_NAMES));
+    int takes = keeps(m) && (!number || m->state == HP_CLIENT_GONE || (m->features & HP_FEATURE_CALL_NAMES));
     if (takes)
         hp_resend_name(&m->resend, hp_membership_outlet(m), number, name);
     return takes;

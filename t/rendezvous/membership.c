@@ -10,6 +10,7 @@
 #include "t/tap/tap.h"
 
 #include <errno.h>
+#include <string.h>
 
 static const uint64_t NOW = 1000 * HP_SEC;
 
@@ -65,6 +66,40 @@ dials(hp_membership *m, hoop_result code, int number)
     return m->state == HP_CLIENT_GO && hp_membership_is_away(m);
 }
 
+/* A communicator gets its name while the server is dead. */
+static void
+names(void)
+{
+    hp_membership m = closed(0, HP_CLIENT_GO);
+    ok(!hp_membership_name(&m, 0, "trainer"), "a server that does not come back needs no names");
+    m.comes_back = 1;
+    ok(hp_membership_name(&m, 0, "trainer") && hp_membership_name(&m, 1, "gradients"), "one that does");
+    ok(m.resend.named && strcmp(m.resend.name, "trainer") == 0 && m.resend.call_names.count == 1, "gets them then");
+}
+
+/* Its connection is reset two minutes after it has joined, and its bring-up had one. */
+static void
+newcomer(void)
+{
+    static const hp_outlet outlet = {.send = send_nothing, .queued = queue_nothing};
+    const hp_client_options options = {.rank = -1, .size = 1, .grow = 1, .deadline = NOW + 60 * HP_SEC, .agree = ""};
+    const hp_dial_result connected = {.fd = 5};
+    const uint64_t later = NOW + 120 * HP_SEC;
+    hp_membership m;
+    hoop_error reset;
+    uint64_t deadline, again;
+    hp_membership_open(&m, &options, &outlet, NOW);
+    hp_membership_dial(&m, NOW, &deadline);
+    is_uint(NOW + 60 * HP_SEC, deadline, "a newcomer dials until its bring-up is over");
+    hp_membership_dialled(&m, &connected, NOW);
+    hp_err_sys(&reset, HOOP_ERR_SYSTEM, ECONNRESET, "reset");
+    hp_membership_closed(&m, &reset, later);
+    again = m.dial_at;
+    ok(hp_membership_wants_dial(&m, again) && again < later + HP_SEC, "when it has waited for longer it dials again");
+    hp_membership_dial(&m, again, &deadline);
+    is_uint(again + 60 * HP_SEC, deadline, "for as long as at first");
+}
+
 int
 main(void)
 {
@@ -98,5 +133,7 @@ main(void)
     is_int(HP_CLIENT_FAILED, m.state, "without a proxy that fails");
     m = closed(1, HP_CLIENT_LEFT);
     ok(!hp_membership_is_leaving(&m), "after LEAVE the close is the server's answer");
+    newcomer();
+    names();
     return tap_failures() != 0;
 }

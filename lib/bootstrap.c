@@ -91,7 +91,7 @@ has_secret(const hoop_config *config)
            *hp_config_text(config, HP_SET_secret_file) || hp_config_number(config, HP_SET_security) == 1;
 }
 
-/* From now on the settings have this one; hp_bootstrap_forget ends it. */
+/* From now on the settings have this one; hp_bootstrap_end ends it. */
 static hoop_result
 take_secret(hoop_comm *comm, const hp_secret *secret, hoop_error *error)
 {
@@ -323,16 +323,16 @@ find_server(hoop_comm *comm, const hp_launcher *l, hp_bounded_wait *wait, hoop_e
 
 /* --- the bootstrap --- */
 
-/* No other ring of this start has its name. A start in which the ranks did not meet does not count: one may be late. */
+/* No other ring of this start has its name. */
 static hoop_result
 name_ring(hoop_comm *comm, hoop_error *error)
 {
     char text[NUMBER_TEXT];
     pthread_mutex_lock(&host.mutex);
-    unsigned number = ++rings;
+    comm->bootstrap_ring = ++rings;
     pthread_mutex_unlock(&host.mutex);
-    snprintf(text, sizeof(text), "%u", number);
-    return number == 1 ? HOOP_SUCCESS : extend_job(&comm->config, text, error);
+    snprintf(text, sizeof(text), "%u", comm->bootstrap_ring);
+    return comm->bootstrap_ring == 1 ? HOOP_SUCCESS : extend_job(&comm->config, text, error);
 }
 
 static hoop_result
@@ -393,8 +393,12 @@ hp_bootstrap_run(hoop_comm *comm, uint64_t deadline, hoop_error *error)
 }
 
 void
-hp_bootstrap_forget(hoop_comm *comm)
+hp_bootstrap_end(hoop_comm *comm, int joined)
 {
+    pthread_mutex_lock(&host.mutex);
+    if (!joined && comm->bootstrap_ring && comm->bootstrap_ring == rings)
+        rings--; /* a rank that was late has counted none yet, and they all try again */
+    pthread_mutex_unlock(&host.mutex);
     hp_secmem_free(comm->bootstrap_secret);
     comm->config.secret = comm->bootstrap_secret = NULL;
 }

@@ -283,6 +283,7 @@ typedef struct hp_messages {
 struct hoop_comm {
     hoop_config config;
     hp_secret *bootstrap_secret; /* bootstrap.c's, while the communicator joins; it is config.secret then */
+    unsigned bootstrap_ring;     /* bootstrap.c's: which ring of this start it is; 0: another way was taken */
     unsigned forks;              /* hp_forks() at creation */
     uint64_t serial;             /* 1, 2, 3 ... in this process; an address may be used again */
     hoop_comm *next_registered, *previous_registered; /* registry.c's */

@@ -100,7 +100,7 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
         result = hp_bootstrap_run(comm, deadline, &error);
         if (result == HOOP_SUCCESS)
             result = hp_join_world(comm, deadline, &error);
-        hp_bootstrap_forget(comm);
+        hp_bootstrap_end(comm, result == HOOP_SUCCESS);
         int rank = comm->order ? comm->rank : (int)hp_config_number(&comm->config, HP_SET_rank);
         result = name_interrupt(result, rank, &error);
     }

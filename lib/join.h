@@ -17,7 +17,7 @@
 hoop_result hp_bootstrap_run(hoop_comm *comm, uint64_t deadline, hoop_error *error);
 
 /* The communicator has joined, or failed: its settings hold no secret any more. */
-void hp_bootstrap_forget(hoop_comm *comm);
+void hp_bootstrap_end(hoop_comm *comm, int joined);
 
 /* --- bring-up: server, an entry at the listener, links to the neighbours, READY, GO --- */
 

@@ -27,8 +27,9 @@ typedef struct hp_job {
     uint64_t here;       /* when there last were any */
     uint64_t full_since; /* since when ranks are refused because there are so many; 0: there is room */
     hp_job_watch watch;
-    hp_ended ended; /* the first process of the job that has ended, if the owner knows it */
-    int world;      /* the largest size that a proven rank has declared */
+    hp_ended ended;  /* the first process of the job that has ended, if the owner knows it */
+    hp_addr network; /* on which ranks with link-local addresses are: such an address, with its interface */
+    int world;       /* the largest size that a proven rank has declared */
 } hp_job;
 
 /* The ring of this communicator; NULL: there is none, or comm is 0. */

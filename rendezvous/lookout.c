@@ -187,8 +187,10 @@ static void
 ask(hp_enquiry *e, hp_job *job, uint64_t now)
 {
     if (!e->asked && now >= e->again) {
+        hp_addr to = e->who.addr;
+        hp_addr_scope_as(&to, &job->network);
         e->asked = now;
-        hp_probe_start(&e->probe, &e->who.addr, NULL);
+        hp_probe_start(&e->probe, &to, NULL);
     }
     hp_probe_state state = hp_probe_poll(&e->probe);
     int waits = state == HP_PROBE_ASKED || state == HP_PROBE_HELD;

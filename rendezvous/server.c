@@ -351,7 +351,6 @@ static void
 on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr *from)
 {
     hp_server *server = arg;
-    (void)from;
     if (hello->role == HP_ROLE_ASK) {
         hp_inquiry_admit(server->inquiry, fd, hello->job_id);
         return;
@@ -371,6 +370,8 @@ on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_a
     if (keys)
         job->keys = hp_keys_hold(keys);
     hp_job_enter(job, &p->conn, hello);
+    if (hp_addr_is_link_local(from))
+        job->network = *from;
     p->conn.recalls = (features & HP_FEATURE_RECALL) != 0;
     p->conn.starved = hp_acceptor_lacks(server->acceptor) != 0;
     expect(server);

@@ -215,6 +215,19 @@ ip -n "$id-2" addr flush dev eth0
 give 1 eth0 fe80::1/64
 give 2 eth0 fe80::2/64
 meets 'link-local addresses alone' 'fe80::1%eth0' '[fe80::2%eth0]'
+# Rank 1 computes, and rank 0 waits for it in a split: the server, which is with rank 0, looks for rank 1 there.
+port=$((port + 40))
+ranks MASTER_ADDR='fe80::1%eth0' MASTER_PORT=$port HOOP_PEER_TIMEOUT_MS=3000 HOOP_BOOTSTRAP_TIMEOUT_MS=120000 \
+    "$abs_top_builddir/t/sys/outage" split 90 1
+both_up() { grep -q '^up$' rank0 && grep -q '^up$' rank1; }
+ok 'link-local addresses alone: a job that goes on' await both_up
+ip -n "$id-2" link set eth0 down
+wait_for 60 gone "$pid0"
+like '^6 1 [0-9.]+ rank 1 .* is cut off' "$(grep -E '^[0-9]+ ' rank0)" '... and ends when a host is cut off' || diag "$(cat rank0)"
+stop "$pid1"
+ip -n "$id-2" link set eth0 up
+ip -n "$id-2" addr flush dev eth0
+give 2 eth0 fe80::2/64
 ip -n "$id-1" link set eth0 down
 ip -n "$id-1" link set eth0 name wire0
 ip -n "$id-1" link set wire0 up

@@ -527,6 +527,8 @@ hp_server_close(hp_server *server)
     cause.phase = HOOP_PHASE_BRINGUP;
     for (hp_job *job = server->jobs; job; job = job->next)
         hp_job_close(job, &cause, now);
+    hp_inquiry_free(server->inquiry); /* it would ask for connections that go now */
+    server->inquiry = NULL;
     hp_acceptor_free(server->acceptor);
     server->acceptor = NULL;
     for (peer *p = server->peers; p; p = p->next)

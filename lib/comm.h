@@ -25,8 +25,7 @@
 #include <stdatomic.h>
 
 typedef enum hp_comm_state {
-    HP_COMM_JOINING,    /* joining at the rendezvous server */
-    HP_COMM_CONNECTING, /* the ring is known, links are being opened */
+    HP_COMM_JOINING, /* joining at the rendezvous server, opening links */
     HP_COMM_READY,
     HP_COMM_FAILED, /* fault.error is the first cause */
     HP_COMM_CLOSED  /* leaving */

@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
@@ -83,7 +84,7 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
     comm = hp_alloc(1, sizeof(*comm));
     if (!comm)
         return hp_entry_refuse(NULL, HOOP_ERR_NO_MEMORY, "out of memory for a communicator");
-    hp_environment_limits();
+    hp_limits_raise_descriptors(NULL);       /* the chords of a big ring need many */
     result = hp_progress_init(comm, &error); /* first, because give_up takes down what is there, whatever fails later */
     if (result == HOOP_SUCCESS)
         result = hp_config_resolve(&comm->config, config, &error);

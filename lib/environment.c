@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/say.h"
@@ -32,12 +31,12 @@ join_host(const hoop_config *config)
 }
 
 static hoop_result
-resolve(hp_addr *addr, const char *host, uint16_t port, hoop_error *error)
+resolve(hp_addr *addr, const char *host, hoop_error *error)
 {
     hp_loop *loop = hp_loop_new();
     if (!loop)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while looking up %.100s", host);
-    hoop_result result = hp_addr_find_host(addr, host, port, loop, hp_loop_now(loop) + LOOKUP_TIME, error);
+    hoop_result result = hp_addr_find_host(addr, host, 0, loop, hp_loop_now(loop) + LOOKUP_TIME, error);
     hp_loop_free(loop);
     return result;
 }
@@ -47,16 +46,16 @@ static int
 find_join_host(hp_addr *addr, const hoop_config *config)
 {
     const char *host = join_host(config);
-    return *host && resolve(addr, host, 0, NULL) == HOOP_SUCCESS;
+    return *host && resolve(addr, host, NULL) == HOOP_SUCCESS;
 }
 
 hoop_result
-hp_outward_advertised(hp_addr *addr, const hoop_config *config, uint16_t port, hoop_error *error)
+hp_outward_advertised(hp_addr *addr, const hoop_config *config, hoop_error *error)
 {
     const char *host = hp_config_text(config, HP_SET_advertise);
     hoop_error why;
     addr->length = 0;
-    if (!*host || resolve(addr, host, port, &why) == HOOP_SUCCESS)
+    if (!*host || resolve(addr, host, &why) == HOOP_SUCCESS)
         return HOOP_SUCCESS;
     return hp_err_set(error, why.code, "HOOP_ADVERTISE: %.230s", why.text);
 }
@@ -240,7 +239,12 @@ hp_environment_server(hp_addr_list *servers, const hoop_config *config, const hp
     hoop_error why;
     snprintf(text, sizeof(text), "%s", hp_config_text(config, HP_SET_rendezvous));
     drop_foreign_interface(text);
-    hoop_result result = hp_addr_find_all(servers, text, loop, deadline, &why);
+    uint64_t soon = hp_loop_now(loop) + LOOKUP_TIME;
+    hoop_result result = hp_addr_find_all(servers, text, loop, known && soon < deadline ? soon : deadline, &why);
+    if (result != HOOP_SUCCESS && known) { /* the name service may be on the host that was lost */
+        *servers = (hp_addr_list){.n = 1, .addr = {*known}};
+        return HOOP_SUCCESS;
+    }
     if (result != HOOP_SUCCESS)
         return hp_err_set(error, result, "HOOP_RENDEZVOUS: %.230s", why.text);
     for (int i = 0; i < servers->n; i++) {
@@ -335,12 +339,6 @@ hp_environment_keys(const hoop_config *config, int on_loopback, hoop_error *erro
         keys = hp_keys_new(secret->key, job_id, mode, error);
     hp_secmem_free(secret);
     return keys;
-}
-
-void
-hp_environment_limits(void)
-{
-    hp_limits_raise_descriptors(NULL);
 }
 
 void

@@ -32,7 +32,10 @@ hoop_result hp_environment_launcher(hp_launcher *launcher, const hoop_config *co
 hoop_result hp_environment_find(hp_environment *environment, const hoop_config *config, hp_loop *loop,
                                 uint64_t deadline, hoop_error *error);
 
-/* The addresses of HOOP_RENDEZVOUS; `known`, where this process has met the server before, alone or before the others. */
+/*
+ * The addresses of HOOP_RENDEZVOUS; `known`, where this process has met the server before, alone or before the others. With it,
+ * a name service that fails, or takes longer than 5 s, is no error.
+ */
 hoop_result hp_environment_server(hp_addr_list *servers, const hoop_config *config, const hp_addr *known, hp_loop *loop,
                                   uint64_t deadline, hoop_error *error);
 
@@ -47,9 +50,6 @@ void hp_environment_name_secret(hoop_error *error, const hoop_config *config);
  * secret (security=none) the server must be on_loopback.
  */
 hp_keys *hp_environment_keys(const hoop_config *config, int on_loopback, hoop_error *error);
-
-/* The soft limit of open descriptors up to the hard one: a big ring's chords need many. */
-void hp_environment_limits(void);
 
 /* The level of the log, and what every line begins with: host, process and rank. */
 void hp_environment_log(const hoop_config *config);
@@ -71,9 +71,9 @@ enum { HP_OUTWARD_WHY = 320 };
 hoop_result hp_outward_find(hp_addr *addr, const hoop_config *config, char why[HP_OUTWARD_WHY], hoop_error *error);
 
 /*
- * The address that other processes shall use instead of the own one (setting advertise), with this port unless it names
- * one; length 0: none is set. Waits up to 5 s for a name service.
+ * The address that other processes shall use instead of the own one (setting advertise), with port 0 unless it names one;
+ * length 0: none is set. Waits up to 5 s for a name service.
  */
-hoop_result hp_outward_advertised(hp_addr *addr, const hoop_config *config, uint16_t port, hoop_error *error);
+hoop_result hp_outward_advertised(hp_addr *addr, const hoop_config *config, hoop_error *error);
 
 #endif

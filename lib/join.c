@@ -335,7 +335,6 @@ open_links(hoop_comm *comm, hoop_error *error)
     hoop_result result = check_descriptors(comm, error);
     if (result != HOOP_SUCCESS)
         return result;
-    comm->state = HP_COMM_CONNECTING;
     for (uint32_t c = 0; c < comm->channels; c++)
         hp_links_dial(comm, comm->channel[c]);
     result = run_until(comm, HP_CLIENT_ROSTER, 1, error);
@@ -346,6 +345,18 @@ open_links(hoop_comm *comm, hoop_error *error)
 }
 
 /* --- joining --- */
+
+/* The address that others shall use instead of this one's; length 0: none. A parent's is known, where names may not be. */
+static hoop_result
+find_proxy(hp_addr *proxy, const hoop_comm *comm, const hp_client_options *options, hoop_error *error)
+{
+    if (!options->parent)
+        return hp_outward_advertised(proxy, &comm->config, error);
+    *proxy = options->proxied ? options->listen : (hp_addr){.length = 0};
+    if (proxy->length && hp_addr_port(proxy) == hp_addr_port(&options->own))
+        hp_addr_set_port(proxy, 0); /* that of its own listener */
+    return HOOP_SUCCESS;
+}
 
 static hoop_result
 open_listener(hoop_comm *comm, hp_client_options *options, hoop_error *error)
@@ -371,7 +382,7 @@ open_listener(hoop_comm *comm, hp_client_options *options, hoop_error *error)
                             "use HOOP_SECURITY=auth and a secret file, or unset HOOP_SOCKET_IFNAME",
                             hp_addr_host(&o.local, text), name);
     if (result == HOOP_SUCCESS)
-        result = hp_outward_advertised(&proxy, &comm->config, 0, error);
+        result = find_proxy(&proxy, comm, options, error);
     /* one that proves nothing, or stays on this host, does not share a listener that others can reach */
     o.automatic = !*wanted && !proxy.length && comm->keys->mode != HP_MODE_NONE && !hp_addr_is_loopback(&o.local);
     if (result == HOOP_SUCCESS && !*wanted && !proxy.length)
@@ -573,6 +584,9 @@ hp_join_derived(hoop_comm *comm, hoop_comm *parent, const hp_derivation *how, ho
     options.parent_ring = parent->ring;
     options.parent_origin = hp_registration_origin(&member->options, parent->ring);
     options.comes_back = member->comes_back;
+    options.proxied = member->options.proxied;
+    options.listen = member->options.listen;
+    options.own = member->options.own;
     options.started = hp_inbox_started(parent);
     options.completed = atomic_load(&parent->completed);
     comm->keys = hp_keys_hold(parent->keys);

@@ -4,6 +4,7 @@
  * this process (server_thread.c), which all who start it share.
  */
 #include "base/err.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "lib/entry.h"
@@ -200,7 +201,7 @@ serve(hoop_server **server, const hoop_config *config, hp_secret *secret, hoop_e
     options.mode = hp_config_number(config, HP_SET_security) == 1 ? HP_MODE_NONE : HP_MODE_AUTH;
     hoop_result result = find_addresses(&options.listen, &found, config, options.mode, why, error);
     if (result == HOOP_SUCCESS)
-        result = hp_outward_advertised(&proxy, config, 0, error);
+        result = hp_outward_advertised(&proxy, config, error);
     if (result == HOOP_SUCCESS)
         result = hp_ports_parse(&options.ports, hp_config_text(config, HP_SET_port_range), error);
     if (result == HOOP_SUCCESS && options.mode == HP_MODE_AUTH)
@@ -226,7 +227,7 @@ hoop_server_start(hoop_server **server, const hoop_config *config)
         return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT, "hoop_server_start: server is NULL");
     *server = NULL;
     hp_registry_watch_forks();
-    hp_environment_limits();
+    hp_limits_raise_descriptors(NULL);
     hoop_config *resolved = hp_alloc(1, sizeof(*resolved));
     hp_secret *secret = hp_secmem_new(sizeof(*secret));
     if (!resolved || !secret)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A name service that is dead or slow: joining ends within its limit all the same and says what was looked up, and a
- * name that is found late still is found. Of a name's addresses that of the server is found, also if it comes later. An
- * address in numbers asks nobody and starts no thread. The name service is this program's own.
+ * name that is found late still is found. Of a name's addresses that of the server is found, also if it comes later. What
+ * has met the server needs no name any more. An address in numbers asks nobody and starts no thread. The name service is this program's own.
  */
 #include "hoop.h"
 #include "t/tap/tap.h"
@@ -33,7 +33,7 @@ getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
     lookup_fn *real = (lookup_fn *)(uintptr_t)dlsym(RTLD_NEXT, "getaddrinfo");
     if (hints->ai_flags & AI_NUMERICHOST)
         return real(host, service, hints, found);
-    atomic_fetch_add(&asked, 1);
+    int before = atomic_fetch_add(&asked, 1);
     atomic_fetch_add(&beside, gettid() != getpid());
     if (strcmp(host, "dead.invalid") == 0)
         sleep(DEAD_S);
@@ -41,6 +41,8 @@ getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
         int reason = real("127.0.0.9", service, hints, found); /* nobody serves there */
         return reason ? reason : real("127.0.0.1", service, hints, &(*found)->ai_next);
     }
+    if (strcmp(host, "once.invalid") == 0 && before == 0)
+        return real("127.0.0.1", service, hints, found);
     if (strcmp(host, "slow.invalid") != 0)
         return EAI_AGAIN;
     party_nap(SLOW_MS / 1e3);
@@ -114,6 +116,15 @@ take_other_secret(int rank)
     setenv("HOOP_SECRET_FILE", path, 1);
 }
 
+/* A communicator of all ranks of this one. */
+static hoop_result
+part(hoop_comm *comm, int rank)
+{
+    hoop_comm *all;
+    hoop_result result = hoop_comm_split(comm, 0, rank, &all);
+    return result == HOOP_SUCCESS ? hoop_comm_destroy(all) : result;
+}
+
 /* Joins by the name in `arg`, or by the number; says how that went. */
 static int
 join(int rank, int size, void *arg)
@@ -132,6 +143,8 @@ join(int rank, int size, void *arg)
     double begin = party_clock();
     hoop_result result = hoop_comm_create(&comm, NULL);
     double took = party_clock() - begin;
+    if (result == HOOP_SUCCESS && strcmp(host, "once.invalid") == 0)
+        result = part(comm, rank);
     hoop_comm_error(NULL, &e);
     int more = result == HOOP_SUCCESS ? new_threads(before) : -1;
     party_note("%d %.2f %d %d %d %s", (int)result, took, atomic_load(&asked), atomic_load(&beside), more, e.text);
@@ -147,6 +160,15 @@ run(const char *host, int size, int *code, double *took, int *names, int *others
     party_start(&p, size, join, copy, 90);
     party_wait(&p);
     sscanf(p.guest[0].note, "%d %lf %d %d %d", code, took, names, others, alive);
+}
+
+static void
+gone(void)
+{
+    int code = -1, names = -1, others = -1, alive = -1;
+    double took = -1;
+    run("once.invalid", 2, &code, &took, &names, &others, &alive);
+    ok(code == HOOP_SUCCESS && names == 2, "a split after the name service has gone: %s", p.guest[0].note);
 }
 
 static void
@@ -251,6 +273,7 @@ main(void)
     party_open(&p);
     numeric();
     several();
+    gone();
     dead();
     slow();
     party_close(&p);

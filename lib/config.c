@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LINE_ROOM = 1024 }; /* of a settings file, with newline and zero */
 
@@ -222,10 +223,12 @@ read_file(hoop_config *config, const char *path, int must_exist, hoop_error *err
     FILE *file = fopen(path, "re");
     char line[LINE_ROOM];
     hoop_result result = HOOP_SUCCESS;
-    if (!file && (must_exist || errno != ENOENT))
-        return hp_err_sys(error, HOOP_ERR_INVALID_ARGUMENT, errno, "cannot read the settings file %.150s", path);
-    if (!file)
+    int reason = errno;
+    /* nor is one there in a home that this user may not enter */
+    if (!file && !must_exist && access(path, F_OK) != 0)
         return HOOP_SUCCESS;
+    if (!file)
+        return hp_err_sys(error, HOOP_ERR_INVALID_ARGUMENT, reason, "cannot read the settings file %.150s", path);
     for (int number = 1; result == HOOP_SUCCESS && fgets(line, sizeof(line), file); number++) {
         hoop_error why;
         int marked = number == 1 && strncmp(line, "\xef\xbb\xbf", 3) == 0; /* some editors mark UTF-8 so */

@@ -280,6 +280,9 @@ test_files(void)
     write_conf(path, "window=11\n");
     hoop_config config = resolved(NULL);
     is_int(11, hp_config_number(&config, HP_SET_window), "~/.hoop.conf is read");
+    setenv("HOME", "/dev/null", 1);
+    config = resolved(NULL);
+    is_int(0, hp_config_number(&config, HP_SET_window), "a home that is no folder has none");
     setenv("HOOP_CONF_FILE", "", 1);
     config = resolved(NULL);
     is_int(0, hp_config_number(&config, HP_SET_window), "an empty HOOP_CONF_FILE reads none");

@@ -2,18 +2,40 @@
 # bash completion for hooprun(1), hoop-bench(1), hoop-top(1) and hoop-rendezvous(8): a program's options, as itself lists
 # them, words, files and folders for those that take them; for hooprun then the program and its own completion.
 
+# Sets words to the words of the line up to the cursor, and starts to where each begins in COMP_WORDS, which bash has also
+# split around the : and = and @ within a word (COMP_WORDBREAKS).
+_hoop_words()
+{
+    local rest=${COMP_LINE:0:COMP_POINT} gap piece before i n=-1
+
+    words=() starts=()
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        gap=${rest%%[![:space:]]*}
+        ((i < COMP_CWORD)) && piece=${COMP_WORDS[i]} || piece=${rest#"$gap"}
+        if [[ -n $before && -z $gap && -n $piece && ($piece != *[!:=@]* || $before != *[!:=@]*) ]]; then
+            words[n]+=$piece
+        else
+            ((++n))
+            words[n]=$piece starts[n]=$i
+        fi
+        rest=${rest#*"$piece"} before=$piece
+    done
+}
+
 _hoop()
 {
-    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i word name kind value
+    local words starts cur prev i word name kind value
     local -A kinds=() values=()
 
     while read -r name kind value; do
         kinds[$name]=$kind values[$name]=$value
     done < <("${COMP_WORDS[0]}" --complete-options 2>/dev/null)
+    _hoop_words
+    cur=${words[${#words[@]} - 1]} prev=${words[${#words[@]} - 2]}
 
     # hooprun's program is the first word that is neither an option nor an option's value.
-    for ((i = 1; i < COMP_CWORD; i++)); do
-        word=${COMP_WORDS[i]}
+    for ((i = 1; i < ${#words[@]} - 1; i++)); do
+        word=${words[i]}
         if [[ -n ${values[$word]} ]]; then
             ((i++))
         elif [[ $word == -- ]]; then
@@ -23,17 +45,21 @@ _hoop()
             break
         fi
     done
-    if [[ ${COMP_WORDS[0]##*/} == hooprun ]] && ((i < COMP_CWORD)); then
+    if [[ ${words[0]##*/} == hooprun ]] && ((i < ${#words[@]} - 1)); then
         if declare -F _command_offset >/dev/null; then
-            _command_offset "$i"
+            _command_offset "${starts[i]}"
         else
-            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+            mapfile -t COMPREPLY < <(compgen -f -- "$2")
         fi
         return
     fi
 
+    if [[ $cur == -*=* ]]; then
+        prev=${cur%%=*} cur=${cur#*=}
+        [[ -n ${values[$prev]} ]] || return
+    fi
     [[ -n ${values[$prev]} ]] && kind=${kinds[$prev]} || kind=none
-    [[ $kind != none || $cur == -* ]] || kind=${COMP_WORDS[0]##*/}
+    [[ $kind != none || $cur == -* ]] || kind=${words[0]##*/}
     case $kind in
     file | hostfile | hoop-top) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
     folder) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
@@ -44,5 +70,7 @@ _hoop()
     choice) mapfile -t COMPREPLY < <(compgen -W "${values[$prev]//|/ }" -- "$cur") ;;
     none) mapfile -t COMPREPLY < <(compgen -W "${!kinds[*]}" -- "$cur") ;;
     esac
+    # Of the word bash replaces only $2, which is behind the last place where it splits.
+    [[ $cur != *"$2" ]] || COMPREPLY=("${COMPREPLY[@]#"${cur%"$2"}"}")
 }
 complete -o filenames -F _hoop hooprun hoop-bench hoop-top hoop-rendezvous

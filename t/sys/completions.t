@@ -31,15 +31,24 @@ is '' "$(hoop-bench --complete-options | sed -n 's/^-d choice //p' | tr '|' '\n'
 # completed SHELL LINE: what the shell offers for the last word of the line, one a line.
 completed() { "in_$1" "$2" 2>err; }
 
+# A shell at a terminal of its own, which writes down what is offered, and with Ctrl-T the line, and ends.
 cat >complete.bash <<'END'
-read -ra COMP_WORDS <<<"$2"
-[[ $2 != *' ' ]] || COMP_WORDS+=("")
-COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-. "$1/bash-completion/completions/${COMP_WORDS[0]}.bash"
-_hoop
-printf '%s\n' "${COMPREPLY[@]}"
+. "$share/bash-completion/completions/$program.bash"
+noted() { _hoop "$@"; printf '%s\n' "${COMPREPLY[@]}" >offered; }
+complete -o filenames -F noted "$program"
+bind -x '"\C-t": printf "%s\n" "$READLINE_LINE" >line; exit'
+PROMPT_COMMAND=': >ready'
 END
-in_bash() { bash complete.bash "$share" "$1"; }
+in_bash()
+{
+    rm -f ready offered line
+    {
+        await test -e ready
+        printf '%s\t\024' "$1"
+        await test -s line
+    } | share=$share program=${1%% *} script -qec 'exec bash --noprofile --rcfile complete.bash -i' bash.log >/dev/null 2>&1
+    grep . offered
+}
 
 # A shell at a terminal of its own, whose compadd also writes into a file what fits.
 cat >complete.zsh <<'END'
@@ -69,8 +78,8 @@ END
 in_fish() { HOME=$tmp fish complete.fish "$share" "$1" | cut -f 1 | sed 's|/$||'; }
 
 for shell in bash zsh fish; do
-    if ! command -v $shell >/dev/null || ! { [ $shell != bash ] || bash -c 'complete -W x x' >/dev/null 2>&1; }; then
-        skip 11 "there is no $shell, or it cannot complete: apt-get install $shell"
+    if ! command -v $shell >/dev/null || ! { [ $shell != bash ] || bash -c 'complete -W x x && command -v script' >/dev/null 2>&1; }; then
+        skip 16 "there is no $shell, or it cannot complete: apt-get install $shell bsdutils"
         continue
     fi
     is --bind "$(completed $shell 'hooprun --bi')" "$shell: an option"
@@ -83,9 +92,27 @@ for shell in bash zsh fish; do
     is --secret-file "$(completed $shell 'hoop-top --sec')" "$shell: hoop-top"
     is afile "$(completed $shell 'hoop-top --flight afi')" "$shell: a file of hoop-top"
     is none "$(completed $shell 'hoop-rendezvous --security no')" "$shell: hoop-rendezvous"
+    is --timeout "$(completed $shell 'hooprun -H node1:4,node2:4 --time')" "$shell: behind a : in a word"
+    is --timeout "$(completed $shell 'hooprun -H me@node1 --time')" "$shell: behind an @"
+    is --timeout "$(completed $shell 'hooprun -x LR=0.1 --time')" "$shell: behind a ="
+    is --timeout "$(completed $shell 'hooprun --pty=auto --time')" "$shell: behind an option with its value"
+    is never "$(completed $shell 'hooprun --pty=nev' | sed 's/^--pty=//')" "$shell: a value behind a ="
     is '' "$(for program in $programs; do
         completed $shell "$program --" >offers
         $program --complete-options | cut -d ' ' -f 1 | grep -- -- | grep -vxFf offers
     done)" "$shell: all long options of all programs"
 done
+
+# typed LINE: what the shell makes of it
+typed() { completed bash "$1" >offers; cat line; }
+if [ -s line ]; then
+    mkdir a:b=c
+    : >a:b=c/d
+    is 'hooprun --pty=never ' "$(typed 'hooprun --pty=nev')" 'bash writes the value behind the ='
+    is 'hooprun --wdir=afolder/' "$(typed 'hooprun --wdir=afo')" '... a folder'
+    is 'hooprun -f a:b=c/d ' "$(typed 'hooprun -f a:b=c/')" '... a name with both in it'
+    is 'hooprun -H node1:4 -- hoop-rendezvous ' "$(typed 'hooprun -H node1:4 -- hoop-rend')" '... a program'
+else
+    skip 4 'bash has completed nothing'
+fi
 done_testing

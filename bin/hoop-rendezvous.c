@@ -48,9 +48,9 @@ static const char help[] = "Usage: hoop-rendezvous [options]\n"
                            "  --secret-file FILE  the secret that every rank must know (default: that of\n"
                            "                      HOOP_SECRET_FD or HOOP_SECRET_FILE)\n"
                            "  --new-secret [FILE] write a new secret to a new file (~/.config/hoop/secret), and exit\n"
-                           "  --job NAME          serve only the job with this name (HOOP_JOB)\n"
+                           "  --job NAME          serve only the job of this name, which its ranks have in HOOP_JOB\n"
                            "  --job-secret FILE   write the key of --job's job to a new file: it opens no other\n"
-                           "  --security MODE     auth (default), or none: no secret, 127.0.0.1 only\n"
+                           "  --security MODE     auth (default), or none: no secret, no --job, 127.0.0.1 only\n"
                            "  --comes-back        it is started again when it has died: ranks wait for it\n"
                            "  --help, --version\n"
                            "\n"
@@ -303,6 +303,8 @@ main(int argc, char **argv)
         return misuse("unexpected argument ", argv[optind]);
     if (s.host && s.interface)
         return misuse("give --host or --interface, not both", "");
+    if (s.job && s.mode == HP_MODE_NONE)
+        return misuse("--job does not go with --security none: other jobs are rejected by the job's key", "");
     if (s.job_secret && !s.job)
         return misuse("--job-secret wants the job's name too: --job NAME --job-secret ", s.job_secret);
     return run(&s);

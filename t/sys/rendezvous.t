@@ -63,6 +63,8 @@ is 2 "$(status "$server" --secret-file one --job two --job-secret two)" 'it make
 like 'another job than "two"' "$(cat said)" 'and says why'
 is 2 "$(status "$server" --secret-file right --job-secret two)" 'a key of no job'
 is 2 "$(status "$server" --security none --host 0.0.0.0)" 'no security, but open to the world'
+is 2 "$(status timeout 20 "$server" --security none --job one)" 'one job without security: every job could join it'
+like '^hoop-rendezvous: --job does not go with --security none: other jobs are rejected by' "$(cat said)" 'it says so'
 
 serve first -port 0 -secret-file right
 first=$started

@@ -65,6 +65,8 @@ hp_option_error(int refused, const char *word, int value, const struct option *o
         snprintf(out, size, "%.80s needs a value", word);
     else if (strchr(word, '=') && is_known)
         snprintf(out, size, "--%s takes no value", name);
+    else if (value && !is_known)
+        snprintf(out, size, "there is no option -%c", value);
     else if (best)
         snprintf(out, size, "there is no option %.80s; the nearest one is --%s", word, best);
     else

@@ -29,9 +29,9 @@ hp_nearest hp_nearest_of(const char *word);
 int hp_nearest_try(hp_nearest *nearest, const char *name);
 
 /*
- * What is wrong with an option: a sentence such as "there is no option --onces; the nearest one is --once". refused: what getopt_long has
- * returned, '?' or, because the short options begin with a colon, ':' where a value is missing; word: the argument, which
- * is argv[optind - 1]; value: optopt. Returns out.
+ * What is wrong with an option: a sentence such as "there is no option --onces; the nearest one is --once". refused: what
+ * getopt_long has returned, '?' or, because the short options begin with a colon, ':' where a value is missing; word: the
+ * argument, which is argv[optind - 1], but for a letter that has others behind it; value: optopt. Returns out.
  */
 const char *hp_option_error(int refused, const char *word, int value, const struct option *options, char *out,
                             size_t size);

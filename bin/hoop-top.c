@@ -443,7 +443,7 @@ main(int argc, char **argv)
     char wrong[256];
     opterr = 0;
     signal(SIGXFSZ, SIG_IGN); /* a limit of file size (ulimit -f) is an error of the write */
-    for (int option; (option = getopt_long(argc, argv, letters, options, NULL)) != -1;)
+    for (int option; (option = getopt_long_only(argc, argv, letters, options, NULL)) != -1;)
         switch (option) {
         case 'o': c.once = 1; break;
         case 'j': c.json = 1; break;

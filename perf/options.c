@@ -289,10 +289,23 @@ settle(reader *r, int blocking_set)
                                                           : "take one of integers, such as -d int32");
 }
 
+/* A long name behind one dash, which getopt_long takes for letters, is what was wrong first. */
+static void
+look_for_long_names(reader *r, int argc, char **argv)
+{
+    for (int i = argc - 1; i > 0; i--)
+        for (const struct option *one = long_options; one->name; one++)
+            if (argv[i][0] == '-' && strcmp(argv[i] + 1, one->name) == 0) {
+                r->wrong = 0;
+                complain(r, "%s is written with two dashes, --%s: see hoop-bench --help", argv[i], one->name);
+            }
+}
+
 int
 perf_options_read(perf_options *options, int argc, char **argv, char *why, size_t size)
 {
     reader r = {.to = options, .why = why, .size = size};
+    char wrong[256];
     int option, value, blocking_set = 0;
     *options = (perf_options){.min_bytes = 4, .max_bytes = (size_t)64 << 20, .step_bytes = (size_t)1 << 20};
     options->step_factor = 4;
@@ -311,10 +324,9 @@ perf_options_read(perf_options *options, int argc, char **argv, char *why, size_
         for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
             flag = foreign[i].flag == option ? &foreign[i] : flag;
         blocking_set |= option == 'z';
-        if (option == '?')
-            complain(&r, "there is no option %s: see hoop-bench --help", argv[optind - 1]);
-        else if (option == ':')
-            complain(&r, "%s needs a value: see hoop-bench --help", argv[optind - 1]);
+        if (option == '?' || option == ':')
+            complain(&r, "%s: see hoop-bench --help",
+                     hp_option_error(option, argv[optind - 1], optopt, long_options, wrong, sizeof(wrong)));
         else if (!flag)
             take(&r, option, optarg);
         else if (!hp_number_parse_int(optarg, flag->neutral, flag->neutral, &value)) /* its neutral value passes */
@@ -323,5 +335,7 @@ perf_options_read(perf_options *options, int argc, char **argv, char *why, size_
     if (optind < argc)
         complain(&r, "\"%s\" is no option: see hoop-bench --help", argv[optind]);
     settle(&r, blocking_set);
+    if (r.wrong)
+        look_for_long_names(&r, argc, argv);
     return r.wrong ? PERF_WRONG : PERF_RUN;
 }

@@ -24,13 +24,14 @@ says(const char *wanted, const char *word)
 int
 main(void)
 {
-    plan(7);
+    plan(8);
     says("there is no option --onces; the nearest one is --once", "--onces");
     says("there is no option --ROW; the nearest one is --rows", "--ROW");
     says("there is no option --entirely-another", "--entirely-another");
     says("--rows needs a value", "--rows");
     says("--json takes no value", "--json=3");
     says("there is no option -x", "-x");
+    says("there is no option -x", "-xyz"); /* getopt_long is not yet past this word */
     char text[24];
     is_string("there is no option --on",
               hp_option_error('?', "--onces-and-for-all-and-much-longer-than-any-name-of-an-option-can-be", 0, options,

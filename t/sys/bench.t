@@ -167,7 +167,12 @@ refused()
     like "$pattern" "$(grep '^hoop-bench:' err)" '... with a sentence'
     is 1 "$(grep -c '^hoop-bench:' err)" '... said once'
 }
-refused 2 'no option -x' -x
+refused 2 'no option -x: see' -x
+refused 2 'no option -x: see' -xyz
+refused 2 'no option --stat5; the nearest one is --stats: see' --stat5
+refused 2 '--stats takes no value: see' --stats=1
+refused 2 '--coll needs a value: see' --coll
+refused 2 '-coll is written with two dashes, --coll: see' -coll barrier
 refused 2 '-b needs a value' -b
 refused 2 '-b takes a size such as .* not "3Q"' -b 3Q
 refused 2 '-e takes a size such as .* not "1G1"' -e 1G1

@@ -33,6 +33,9 @@ hide() { screen kill-server; }
 is 1 "$(hoop-top >out 2>err; echo $?)" 'no job: status 1'
 like '^hoop-top: no job of this user' "$(cat err)" 'and a sentence'
 nok 'a wrong option' hoop-top --twice
+is 2 "$(hoop-top -jsonx 2>err; echo $?)" 'one with a dash: status 2'
+like '^hoop-top: there is no option -jsonx; the nearest one is --json; see' "$(cat err)" 'and it is named'
+is '[]' "$(hoop-top -json 2>err)" 'an option with one dash'
 nok 'a wrong number of rows' hoop-top --rows 0
 is 1 "$(hoop-top 4711 2>/dev/null; echo $?)" 'what is no address'
 

@@ -265,6 +265,8 @@ measure_sizes(perf_run *run, perf_task *t)
     for (size_t bytes = o->min_bytes; bytes <= o->max_bytes;) {
         measure_row(run, t, bytes);
         size_t next = o->step_factor > 1 ? bytes * o->step_factor : bytes + o->step_bytes;
+        if (next == 0) /* no factor leads away from 0: one element does */
+            next = perf_coll_total(t->coll, 1, run->ranks) * t->type->size;
         if (next <= bytes || t->coll->send == PERF_NOTHING)
             return;
         bytes = next;

@@ -28,6 +28,11 @@ like '^# Avg bus bandwidth    : [0-9.e+-]+ $' "$(cat table)" '... and the mean b
 like '^# First call           : up to [0-9.]+ times the median \(at [0-9.]+ ([KMGT]i)?B\); not counted in the table$' "$(cat table)" \
     '... and the first call, apart'
 is '8 2;128 32;2048 512;32768 8192;524288 131072;' "$(rows table | awk '{ printf "%s %s;", $1, $2 }')" 'sizes and counts as asked'
+sizes_of() { run -n 2 "$bench" -n 1 -w 0 "$@" | grep -vE '^#|^$' | awk '{ printf "%s ", $1 }'; }
+is '0 4 16 64 ' "$(sizes_of -b 0 -e 64)" 'sizes from 0 on: one element is the next'
+is '0 16 48 ' "$(sizes_of -b 0 -e 64 -f 3 --coll allgather -d double)" '... of each rank'
+is '0 32 64 ' "$(sizes_of -b 0 -e 64 -i 32)" '... or a step'
+is '0 ' "$(sizes_of -b 0 -e 64 --coll barrier)" '... and a barrier has no other'
 columns='^ {0,11}[0-9]+  +[0-9]+  +float  +sum  +-1( +[0-9.e+]+ +[0-9.]+ +[0-9.]+ +0){2}$'
 is 5 "$(rows table | grep -cE "$columns")" 'every row has its thirteen columns'
 is '' "$(rows table | awk 'length($0) != 118')" '... at their places'

@@ -374,14 +374,22 @@ open_free(const char *name)
     return fdopen(fd, "w");
 }
 
-/* The first of a.json, a.0.json, a.1.json ... that is free: a number is before the last dot, so the name keeps its ending. */
+/*
+ * The first of a.json, a.0.json, a.1.json ... that is free: a number is before the last dot, so the name keeps its ending. A
+ * folder of the first name is an error, since who names one expects the file in it.
+ */
 FILE *
 perf_json_open(const char *path)
 {
     char name[PATH_MAX];
+    struct stat st;
     const char *slash = strrchr(path, '/'), *own = slash ? slash + 1 : path, *dot = strrchr(own, '.');
     if (!dot || dot == own)
         dot = own + strlen(own);
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        errno = EISDIR;
+        return NULL;
+    }
     snprintf(name, sizeof(name), "%s", path);
     for (int number = 0; number < NUMBERED; number++) {
         FILE *file = open_free(name);

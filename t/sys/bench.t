@@ -200,6 +200,11 @@ refused 2 '-T 60: the time limit of a call is HOOP_OP_TIMEOUT_MS' --timeout 60
 refused 2 '"more" is no option' more
 refused 1 'cannot write nowhere/t.json: No such file' -J nowhere/t.json
 refused 1 'cannot write nowhere/t.csv: No such file' --csv nowhere/t.csv
+mkdir afolder
+refused 1 'cannot write afolder: Is a directory' -J afolder
+refused 1 'cannot write afolder/: Is a directory' -J afolder/
+refused 1 'cannot write nowhere/: No such file' -J nowhere/
+is afolder "$(find afolder*)" '... and nothing is made in it or beside it'
 refused 1 "$(hostname) lacks memory: 2 ranks there with two buffers of 1099511627776 bytes each need 4096\.0 GiB, and [0-9.]+ GiB are available; try a smaller -e" \
     -b 1024G -e 1024G -n 1
 [ -e /dev/nvidiactl ] || refused 1 'asks for GPU memory' -g 1

@@ -115,33 +115,48 @@ static const foreign_flag foreign[] = {
     {'S', 0, "rows have no timestamps; -J records when the run began and ended"},
 };
 
+/* --- options that take a name --- */
+
+static const char *const wires[] = {"float32", "bfloat16", "e4m3"};
+enum { WIRES = sizeof(wires) / sizeof(wires[0]) };
+
+/* Of the values that an option takes; NULL: there are no more. */
+static const char *
+name_at(int option, int index)
+{
+    switch (option) {
+    case 'o': return index < PERF_OPS ? perf_op_name(index) : NULL;
+    case 'd': return index < PERF_TYPES ? perf_type_at(index)->name : NULL;
+    case OPT_WIRE: return index < WIRES ? wires[index] : NULL;
+    default: return index < PERF_COLLS ? perf_coll_at(index)->name : NULL;
+    }
+}
+
 /* --- for the completion of the shell --- */
 
-/* The words of a choice: all names of a table. */
+/* The words of a choice: all names, and in the end the word for all of them where there is one. */
 static const char *
-choice(int option, int count, char words[WORDS_SIZE])
+choice(int option, char words[WORDS_SIZE])
 {
     size_t n = 0;
-    for (int i = 0; i < count && n < WORDS_SIZE; i++)
-        n += (size_t)snprintf(words + n, WORDS_SIZE - n, "%s|",
-                              option == 'o'   ? perf_op_name(i)
-                              : option == 'd' ? perf_type_at(i)->name
-                                              : perf_coll_at(i)->name);
-    if (n < WORDS_SIZE)
-        snprintf(words + n, WORDS_SIZE - n, "all");
+    const char *name;
+    for (int i = 0; (name = name_at(option, i)) && n < WORDS_SIZE; i++)
+        n += (size_t)snprintf(words + n, WORDS_SIZE - n, "%s%s", i > 0 ? "|" : "", name);
+    if (option != OPT_WIRE && n < WORDS_SIZE)
+        snprintf(words + n, WORDS_SIZE - n, "|all");
     return words;
 }
 
 void
 perf_options_list(void)
 {
-    char colls[WORDS_SIZE], types[WORDS_SIZE], ops[WORDS_SIZE];
-    const hp_option_kind own[] = {{OPT_COLL, "choice", choice(OPT_COLL, PERF_COLLS, colls)},
-                                  {'d', "choice", choice('d', PERF_TYPES, types)},
-                                  {'o', "choice", choice('o', PERF_OPS, ops)},
+    char words[4][WORDS_SIZE];
+    const hp_option_kind own[] = {{OPT_COLL, "choice", choice(OPT_COLL, words[0])},
+                                  {'d', "choice", choice('d', words[1])},
+                                  {'o', "choice", choice('o', words[2])},
                                   {'J', "file", "FILE"},
                                   {OPT_CSV, "file", "FILE"},
-                                  {OPT_WIRE, "choice", "float32|bfloat16"},
+                                  {OPT_WIRE, "choice", choice(OPT_WIRE, words[3])},
                                   {OPT_COMPLETE, "hidden", ""}};
     enum { OWN = sizeof(own) / sizeof(own[0]), FOREIGN = sizeof(foreign) / sizeof(foreign[0]) };
     hp_option_kind kinds[OWN + FOREIGN + 1] = {0};
@@ -201,17 +216,6 @@ bytes(reader *r, const char *option, const char *text)
     return (size_t)(value * unit);
 }
 
-/* Of the values that an option takes; NULL: there are no more. */
-static const char *
-name_at(int option, int index)
-{
-    switch (option) {
-    case 'o': return index < PERF_OPS ? perf_op_name(index) : NULL;
-    case 'd': return index < PERF_TYPES ? perf_type_at(index)->name : NULL;
-    default: return index < PERF_COLLS ? perf_coll_at(index)->name : NULL;
-    }
-}
-
 static int
 named(reader *r, int option, const char *what, const char *text, int (*find)(const char *name))
 {
@@ -224,6 +228,15 @@ named(reader *r, int option, const char *what, const char *text, int (*find)(con
         complain(r, "there is no %s called \"%s\"%s%s: see hoop-bench --help", what, text,
                  best ? "; the nearest one is " : "", best ? best : "");
     return index;
+}
+
+static int
+is_wire(const char *text)
+{
+    int i = 0;
+    while (i < WIRES && strcmp(text, wires[i]) != 0)
+        i++;
+    return i < WIRES;
 }
 
 static void
@@ -248,7 +261,7 @@ take(reader *r, int option, const char *text)
     case OPT_CSV: o->csv = text; break;
     case OPT_WIRE:
         o->wire = text;
-        if (strcmp(text, "float32") != 0 && strcmp(text, "bfloat16") != 0 && strcmp(text, "e4m3") != 0)
+        if (!is_wire(text))
             complain(r, "--wire takes float32, bfloat16 or e4m3, not \"%s\"", text);
         break;
     case 'f': o->step_factor = (size_t)number(r, "-f", text, 1, 1 << 20); break;

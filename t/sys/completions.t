@@ -27,6 +27,9 @@ done
 is '' "$(hoop-bench --complete-options | sed -n 's/^-d choice //p' | tr '|' '\n' |
     while read -r type; do hoop-bench -d "$type" -b 8 -e 8 -n 1 >out 2>&1 || echo "$type"; done)" \
     'hoop-bench takes the types that it lists'
+is 'float32 bfloat16 e4m3' "$(hoop-bench --complete-options | sed -n 's/^--wire choice //p' | tr '|' '\n' |
+    while read -r type; do hoop-bench --wire "$type" -b 8 -e 8 -n 1 >out 2>&1 && echo "$type"; done | paste -sd ' ')" \
+    '... and lists all wire types that it takes'
 
 # completed SHELL LINE: what the shell offers for the last word of the line, one a line.
 completed() { "in_$1" "$2" 2>err; }

@@ -25,7 +25,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EXIT_USAGE = 2 };
+enum { EXIT_UNWRITTEN = 1, EXIT_USAGE = 2 };
 
 typedef struct settings {
     const char *host, *interface, *secret_file, *new_secret, *job, *job_secret;
@@ -60,7 +60,7 @@ static const char help[] = "Usage: hoop-rendezvous [options]\n"
                            "  export HOOP_RENDEZVOUS=127.0.0.1:5801 HOOP_SECRET_FILE=$PWD/ring.secret HOOP_SIZE=2\n"
                            "  HOOP_RANK=0 ./program & HOOP_RANK=1 ./program\n"
                            "\n"
-                           "Exit status: 0 after SIGINT or SIGTERM; 2 if it cannot start, with the reason.\n";
+                           "Exit status: 0 after SIGINT or SIGTERM; 1 if it cannot print; 2 if it cannot start.\n";
 
 static void
 on_signal(int number)
@@ -75,6 +75,16 @@ complain(const hoop_error *error)
 {
     fprintf(stderr, "hoop-rendezvous: %s\n", error->text);
     return EXIT_USAGE;
+}
+
+/* What was printed so far, at the end: 0, or EXIT_UNWRITTEN and a sentence. */
+static int
+end_output(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    fprintf(stderr, "hoop-rendezvous: cannot write to standard output: %s\n", strerror(errno));
+    return EXIT_UNWRITTEN;
 }
 
 /* The secret to serve with; with --job, that job's own key. */
@@ -125,9 +135,10 @@ write_new_secret(const char *path, hp_secret *secret)
     if (hp_secret_file_own(own, 1, &error))
         return complain(&error);
     int status = write_secret(own, secret);
-    if (status == 0)
-        printf("hoop-rendezvous: wrote a new secret to %s; every host needs the same file\n", own);
-    return status;
+    if (status)
+        return status;
+    printf("hoop-rendezvous: wrote a new secret to %s; every host needs the same file\n", own);
+    return end_output();
 }
 
 static hoop_result
@@ -254,8 +265,8 @@ take_option(int option, settings *s)
         s->mode = strcmp(optarg, "none") == 0 ? HP_MODE_NONE : HP_MODE_AUTH;
         return -1;
     case 'b': s->comes_back = 1; return -1;
-    case 'h': fputs(help, stdout); return 0;
-    case 'V': printf("hoop-rendezvous %s\n", hoop_version()); return 0;
+    case 'h': fputs(help, stdout); return end_output();
+    case 'V': printf("hoop-rendezvous %s\n", hoop_version()); return end_output();
     default: return -1;
     }
 }
@@ -291,7 +302,7 @@ main(int argc, char **argv)
             return misuse(hp_option_error(option, argv[optind - 1], optopt, options, wrong, sizeof(wrong)), "");
         if (option == 'c') {
             hp_option_list(stdout, options, "", kinds);
-            return 0;
+            return end_output();
         }
         int status = take_option(option, &s);
         if (status >= 0)

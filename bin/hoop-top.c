@@ -27,6 +27,16 @@
 
 enum { EXIT_NONE = 1, EXIT_USAGE = 2, ALL_ROWS = 100000, FRAME = 13 /* lines of a job that are no rank's row */ };
 
+/* What was printed so far, at the end: 0, or 1 and a sentence. */
+static int
+end_output(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    fprintf(stderr, "hoop-top: cannot write to standard output: %s\n", strerror(errno));
+    return EXIT_NONE;
+}
+
 static const char help[] =
     "Usage: hoop-top [options]\n"
     "       hoop-top [options] ADDRESS [--secret-file FILE] [--job NAME]\n"
@@ -455,9 +465,9 @@ main(int argc, char **argv)
                 break;
             fprintf(stderr, "hoop-top: --rows takes a number of 1 to %d, not \"%s\"\n", ALL_ROWS, optarg);
             return EXIT_USAGE;
-        case 'h': return fputs(help, stdout) < 0;
-        case 'c': hp_option_list(stdout, options, letters, kinds); return 0;
-        case 'V': return printf("hoop-top (hoop) %s\n", hoop_version()) < 0;
+        case 'h': fputs(help, stdout); return end_output();
+        case 'c': hp_option_list(stdout, options, letters, kinds); return end_output();
+        case 'V': printf("hoop-top (hoop) %s\n", hoop_version()); return end_output();
         default:
             fprintf(stderr, "hoop-top: %s; see hoop-top --help\n",
                     hp_option_error(option, argv[optind - 1], optopt, options, wrong, sizeof(wrong)));

@@ -37,6 +37,26 @@ is 2 "$(hoop-top -jsonx 2>err; echo $?)" 'one with a dash: status 2'
 like '^hoop-top: there is no option -jsonx; the nearest one is --json; see' "$(cat err)" 'and it is named'
 is '[]' "$(hoop-top -json 2>err)" 'an option with one dash'
 nok 'a wrong number of rows' hoop-top --rows 0
+if [ -w /dev/full ]; then
+    for option in --help --version --complete-options; do
+        is 1 "$(hoop-top $option 2>err >/dev/full; echo $?)" "$option with nowhere to write it: status 1"
+        like '^hoop-top: cannot write to standard output: ' "$(cat err)" 'and a sentence'
+    done
+else
+    skip 6 'there is no /dev/full'
+fi
+mkfifo hung_up
+{
+    read -r now <hung_up
+    trap '' PIPE
+    hoop-top --help 2>err
+    echo $? >status
+} | {
+    exec <&-
+    echo >hung_up
+}
+is 1 "$(cat status)" 'where nobody reads the help any more, too'
+like '^hoop-top: cannot write to standard output: ' "$(cat err)" 'and a sentence'
 is 1 "$(hoop-top 4711 2>/dev/null; echo $?)" 'what is no address'
 
 start hooprun -n 3 ./rank >out 2>err </dev/null

@@ -41,6 +41,26 @@ ok 'help fits a screen' test "$(wc -l <said)" -le 24
 ok 'and has an example' grep -q Example said
 is 0 "$(status "$server" --version)" 'version'
 like '^hoop-rendezvous [0-9]+\.[0-9]+\.[0-9]+$' "$(cat said)" 'its form'
+if [ -w /dev/full ]; then
+    for option in --help --version --complete-options --new-secret; do
+        is 1 "$(HOME=$tmp XDG_CONFIG_HOME= "$server" $option 2>err >/dev/full; echo $?)" "$option with nowhere to write it: status 1"
+        like '^hoop-rendezvous: cannot write to standard output: ' "$(cat err)" 'and a sentence'
+    done
+else
+    skip 8 'there is no /dev/full'
+fi
+mkfifo hung_up
+{
+    read -r now <hung_up
+    trap '' PIPE
+    "$server" --help 2>err
+    echo $? >status
+} | {
+    exec <&-
+    echo >hung_up
+}
+is 1 "$(cat status)" 'where nobody reads the help any more, too'
+like '^hoop-rendezvous: cannot write to standard output: ' "$(cat err)" 'and a sentence'
 for wrong in --nonsense '--port 70000' '--port 1x' '--security perhaps' 'more' '--host 127.0.0.1 --interface lo'; do
     is 2 "$(status "$server" $wrong)" "refused: $wrong"
 done

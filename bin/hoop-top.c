@@ -216,7 +216,7 @@ collect(hp_flight_collection *all, char **paths, const char *job)
         size_t n = strlen(path);
         if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
             result = hp_flight_add_folder(all, path, job, &error);
-        else if (n > sizeof(json) && strcmp(path + n - sizeof(json) + 1, json) == 0)
+        else if (n >= sizeof(json) && strcmp(path + n - sizeof(json) + 1, json) == 0)
             result = hp_flight_add_archive(all, path, &error);
         else
             result = hp_flight_add_file(all, path, job, &error);

@@ -187,6 +187,8 @@ which you may write" "$err" 'and a sentence'
     echo '{}' >decoded.json
     refused 'nonsense.flight: it is no flight recorder' 1 'a file that is none' --flight nonsense.flight
     refused 'json: it is no file of flight recorders' 1 'JSON that is none' --flight decoded.json
+    cp decoded.json a.json
+    refused 'a.json: it is no file of flight recorders' 1 '... with a name of one letter' --flight a.json
     sed 's/"version":2/"version":9/' "$json" >later.json
     refused 'hoop-top: later.json: it has version 9 of the format, and this program knows version 2: use the hoop-top' 1 \
         'a file of another version' --flight later.json

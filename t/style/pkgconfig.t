@@ -5,7 +5,7 @@
 # time limit: 300
 . "$abs_top_srcdir/t/tap/tap.sh"
 : "${PKG_CONFIG:=pkg-config}" "${CC:=cc}"
-plan 14
+plan 15
 unset MAKEFLAGS MFLAGS MAKELEVEL LD_LIBRARY_PATH
 
 install() { ${MAKE:-make} -C "$abs_top_builddir" install DESTDIR="$tmp/root"; }
@@ -53,10 +53,13 @@ else
     skip 4 'no shared library in this tree: configure without --disable-shared'
 fi
 if [ -e "$library/libhoop.a" ]; then
+    hoop --static --libs | tr ' ' '\n' | grep . >"$tmp/words"
+    is '' "$($PKG_CONFIG --static --libs libevent_core libcrypto | tr ' ' '\n' | grep . | grep -vxFf "$tmp/words")" \
+        'hoop.pc names what the static libraries of others need'
     rm -f "$library"/libhoop.so*
     ok 'a program builds with the static library' $CC "$tmp/x.c" -o "$tmp/static" $(hoop --static --cflags --libs)
     ok 'and runs: a ring of one' "$tmp/static"
 else
-    skip 2 'no static library in this tree: configure without --disable-static'
+    skip 3 'no static library in this tree: configure without --disable-static'
 fi
 done_testing

@@ -4,7 +4,7 @@
 # commands are run by t/sys/tutorial.t.
 . "$abs_top_srcdir/t/tap/tap.sh"
 cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
-plan 16
+plan 18
 pages='README.md HACKING NEWS examples/README.md'
 
 is '' "$(for page in README.md examples/README.md; do
@@ -51,6 +51,10 @@ ok 'the two commands are one script, and continuous integration calls the second
 awk '/^(ranks_here|what_next)\(\)/,/^}/' quickstart >"$tmp/end"
 is '2 2 3 4 4 ' "$(for n in 1 2 3 4 64; do (nproc() { echo $n; }; . "$tmp/end"; ranks_here); done | tr '\n' ' ')" \
     'quickstart trains with a rank for each processor, but 2 to 4'
+awk '/^(first|have|have_library|missing_packages)\(\)/ { copy = 1 } copy; /\}$/ { copy = 0 }' quickstart >"$tmp/missing"
+lacks() { (. "$tmp/missing"; CC=$1; missing_packages) | grep -x gcc; }
+is '' "$(lacks 'env gcc')" '... takes a compiler of several words'
+is gcc "$(lacks 'nosuchcache gcc')" '... and misses its first one'
 (. "$tmp/end"; what_next) >"$tmp/next"
 is "    export PATH=$PWD/build/bin:\$PATH" "$(grep 'export PATH' "$tmp/next")" '... and ends with the line for PATH'
 like '^    hooprun -n 4 hoop-bench ' "$(cat "$tmp/next")" '... with the first measurement'

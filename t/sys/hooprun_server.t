@@ -43,16 +43,16 @@ ends()
 
 ten_deaths()
 {
-    launch -n 4 "$splitter" 60
+    launch -n 4 "$splitter" 600
     for k in 0 1 2 3 4 5 6 7 8 9; do
-        wait_for 60 has_done $((20 * k)) || break
+        wait_for 60 has_done $((40 * k)) || break
         before=$server
         kill -KILL "$server"
         wait_for 30 another_serves || break
         sleep 0.2 # of two that die at their start in a row only the first is told
     done
     ends 0 'a job whose server is killed ten times'
-    is 4 "$(grep -c '^60$' out)" 'every split was done'
+    is 4 "$(grep -c '^600$' out)" 'every split was done'
     is 10 "$(grep -c 'server was killed by signal 9 (Killed); it is started again' err)" 'ten lines say so'
 }
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "flight/folder.h"
 #include "lib/config.h"
 #include "lib/secret_file.h"
@@ -13,6 +14,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -101,11 +103,12 @@ add_object(collector *c, const char *server, const char *pid, const hp_buffer *r
 static int
 launcher_of(int pid)
 {
-    char path[64];
+    char path[64], number[16];
     int parent = 0;
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
     FILE *file = fopen(path, "re");
-    if (file && fscanf(file, "%*d (hoop-launch) %*c %d", &parent) != 1)
+    if (!file || fscanf(file, "%*s (hoop-launch) %*c %15s", number) != 1 ||
+        !hp_number_parse_int(number, 0, INT_MAX, &parent))
         parent = 0;
     if (file)
         fclose(file);

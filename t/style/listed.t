@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What is in the tree is in its make: every test is named in a part.am, where make check finds it.
+# What is in the tree is in its make: every test is named in a part.am, where make check finds it, and make analyze looks
+# into every folder of the product.
 . "$abs_top_srcdir/t/tap/tap.sh"
 cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
-plan 3
+plan 4
 
 # The words of the part.am files below t/, a variable and a path a line, such as "dist_check_SCRIPTS t/sys/ports.t".
 for part in t/part.am t/*/part.am; do
@@ -22,4 +23,9 @@ is '' "$(find t -name '*.c' | grep -vxFf "$tmp/all" | LC_ALL=C sort)" 'every C f
 in_variable check_PROGRAMS | tr ./ __ | sed 's/$/_SOURCES/' >"$tmp/programs"
 is '' "$(cut -d ' ' -f 1 "$tmp/words" | grep '_t_SOURCES$' | grep -vxFf "$tmp/programs" | LC_ALL=C sort -u)" \
     'and every test in C is run'
+
+is '' "$(for folder in */; do
+    case $folder in bench/ | build*/ | examples/ | fuzz/) continue ;; esac
+    ! ls "$folder"*.c >/dev/null 2>&1 || grep -q "^ANALYZED = .*$folder\*\.c" Makefile.am || echo "$folder"
+done)" 'make analyze looks into every folder of the product'
 done_testing

@@ -31,6 +31,22 @@ fi
 
 is '' "$(grep -nE '^\.S[sh] (.* )?(An|Ap|At|Do|In|Is|No|Ns|Op|So|Us)( |$)' $pages)" 'no word of a heading is taken for a macro'
 
+# What stands in a column, roughly, without its macros. groff does not move what comes behind a cell that is too wide.
+is '' "$(awk '
+    function width(text) {
+        gsub(/\\\(..|\\\[[^]]*\]|\\[&e]/, "x", text)
+        gsub(/(^| )(Sy|Em|Li|Ql|Dq|Dv|Fn|Fa|Cm|Ev|Va|Vt|Pa|Ar|Fl|Xr|No|Pq) /, " ", text)
+        gsub(/ ,/, ",", text)
+        gsub(/^ +| +$/, "", text)
+        return length(text)
+    }
+    /^\.(Bl|El)/ { columns = 0 }
+    /^\.Bl -column/ { columns = split($0, part, "\"") }
+    columns && /^\.It / {
+        n = split(substr($0, 5), cell, / Ta /)
+        for (i = 1; i < n; i++) if (width(cell[i]) > width(part[2 * i]) + 2) print FILENAME ":" FNR ": " cell[i]
+    }' $pages)" 'no cell of a table is wider than its column'
+
 # Pages of other packages that ours may send a reader to.
 elsewhere=' accept.2 epoll.7 execve.2 fflush.3 fork.2 getrlimit.2 memfd_create.2 mpirun.1 nvcc.1 poll.2 ssh.1 tcp.7 '
 for page in $pages; do

@@ -110,6 +110,12 @@ is '' "$(while read -r v; do
     esac
 done <"$tmp/mentioned")" 'no page has a variable that nobody reads'
 
+is '' "$(grep -ohE '"[A-Z_]+=[%0-9]' launch/*.c | sed 's/^"//; s/=.$//' | LC_ALL=C sort -u |
+    while read -r v; do grep -qE "^\.(It )?Ev (.* )?$v( |\$)" man/hooprun.1 || echo "$v"; done)" \
+    'every variable that hooprun sets for ranks is in hooprun(1)'
+is "$(sed -n '/^hp_entry_wait_call/,/^}/s/^  *\(hp_entry_wait[a-z_]*\)(.*/\1/p' lib/entry.c)" \
+    "$(sed -n 's/^\.Fn \(hp_[a-z_]*\) ,$/\1/p' man/hoop_hang.7)" 'hoop_hang(7) names the function in which a call waits'
+
 # --- programs ---
 
 for program in hooprun hoop-bench hoop-rendezvous hoop-top; do

@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { MOST = 1000 }; /* workers */
+
 /* The start of the ring: what its ranks have to know. */
 typedef struct ring_start {
     char address[HOOP_SERVER_TEXT], secret[HOOP_SECRET_TEXT];
@@ -68,7 +70,13 @@ start_worker(int rank, int size)
 int
 main(int argc, char **argv)
 {
-    int size = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 4, status, failed = 0;
+    char *end = "";
+    long size = argc > 1 ? strtol(argv[1], &end, 10) : 4;
+    int status, failed = 0;
+    if (argc > 2 || *end || size < 1 || size > MOST) {
+        fprintf(stderr, "usage: fork_pipe [WORKERS], of which there are 1 to %d\n", MOST);
+        return 2;
+    }
     ring_start start = {.address = ""};
     hoop_server *server;
     hoop_config *config = hoop_config_new();
@@ -81,7 +89,7 @@ main(int argc, char **argv)
     hoop_config_free(config);
     hoop_server_address(server, start.address, sizeof(start.address));
     for (int rank = 0; rank < size; rank++) {
-        int to = start_worker(rank, size);
+        int to = start_worker(rank, (int)size);
         if (to < 0 || write(to, &start, sizeof(start)) != sizeof(start))
             failed = 1;
         close(to);

@@ -43,6 +43,10 @@ sum_of_3='rank 0 of 3: the sum of 1 to 3 is 6
 rank 1 of 3: the sum of 1 to 3 is 6
 rank 2 of 3: the sum of 1 to 3 is 6'
 is "$sum_of_3" "$(./fork_pipe 3 | sort)" 'fork_pipe, three workers'
+for workers in x 0 -3 3x 3000000000; do
+    is 2 "$(./fork_pipe $workers >/dev/null 2>err; echo $?)" "fork_pipe $workers: status 2"
+    like '^usage: fork_pipe ' "$(cat err)" 'and a sentence'
+done
 file_meeting()
 {
     for rank in 1 2 0; do

@@ -33,11 +33,12 @@ write_file(const char *path)
     snprintf(fresh, sizeof(fresh), "%s.new", path);
     int n = snprintf(text, sizeof(text), "%s %s\n", address, secret);
     int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0 || write(fd, text, (size_t)n) != n || close(fd) != 0 || rename(fresh, path) != 0) {
-        perror(path);
-        return 0;
-    }
-    return 1;
+    if (fd >= 0 && write(fd, text, (size_t)n) == n && close(fd) == 0 && rename(fresh, path) == 0)
+        return 1;
+    perror(path);
+    if (fd >= 0)
+        unlink(fresh);
+    return 0;
 }
 
 static int
@@ -85,12 +86,14 @@ main(int argc, char **argv)
         return 1;
     hoop_config_set(config, "rendezvous", address);
     hoop_config_set(config, "secret", secret);
-    if (hoop_config_set(config, "rank", argv[2]) != HOOP_SUCCESS ||
-        hoop_config_set(config, "size", argv[3]) != HOOP_SUCCESS || hoop_comm_create(&comm, config) != HOOP_SUCCESS)
+    int joined = hoop_config_set(config, "rank", argv[2]) == HOOP_SUCCESS &&
+                 hoop_config_set(config, "size", argv[3]) == HOOP_SUCCESS &&
+                 hoop_comm_create(&comm, config) == HOOP_SUCCESS;
+    if (serves)
+        unlink(argv[1]); /* all have read it, or it is of no use, and it has the secret */
+    if (!joined)
         return fail(NULL);
     hoop_config_free(config);
-    if (serves)
-        unlink(argv[1]); /* all have read it */
     int size = hoop_comm_size(comm), sum = hoop_comm_rank(comm) + 1;
     if (hoop_allreduce(&sum, &sum, 1, HOOP_INT32, HOOP_SUM, comm) != HOOP_SUCCESS)
         return fail(comm);

@@ -20,9 +20,13 @@ def write_file(path, *words):
     """The file appears whole, or not at all."""
     fresh = Path(f"{path}.new")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "w") as file:
-        print(*words, file=file)
-    fresh.rename(path)
+    try:
+        with open(descriptor, "w") as file:
+            print(*words, file=file)
+        fresh.rename(path)
+    except OSError:
+        fresh.unlink()
+        raise
 
 
 def read_file(path):
@@ -51,8 +55,11 @@ def main(path, rank, size):
     secret = hoop.new_secret()
     with hoop.Server(secret=secret) as server:
         write_file(path, server.address, secret)
-        with join(rank, size, server.address, secret) as comm:
-            path.unlink()  # all have read it
+        try:
+            comm = join(rank, size, server.address, secret)
+        finally:
+            path.unlink()  # all have read it, or it is of no use, and it has the secret
+        with comm:
             add(comm)
 
 

@@ -23,6 +23,8 @@ is 'rank 0 of 3: the sum of 1 to 3 is 6
 rank 1 of 3: the sum of 1 to 3 is 6
 rank 2 of 3: the sum of 1 to 3 is 6' "$(meeting | sort)" 'shared_file, three ranks'
 is '' "$(ls | grep meeting)" 'and the file with the secret is gone'
+is 1 "$(HOOP_SOCKET_IFNAME=lo python shared_file.py meeting 0 -1 2>err; echo $?)" 'a rank 0 that cannot join ends with 1'
+is '' "$(ls | grep meeting)" 'and leaves no file either'
 
 if with=$(python_with numpy); then
     for n in 1 3; do

@@ -56,6 +56,12 @@ file_meeting()
 }
 is "$sum_of_3" "$(file_meeting | sort)" 'shared_file, three ranks'
 is '' "$(ls "$tmp" | grep meeting)" 'and the file with the secret is gone'
+is 1 "$(HOOP_SOCKET_IFNAME=lo ./shared_file "$tmp/meeting" 0 none 2>err; echo $?)" 'a rank 0 that cannot join ends with 1'
+is '' "$(ls "$tmp" | grep meeting)" 'and leaves no file either'
+mkdir "$tmp/meeting"
+is 1 "$(HOOP_SOCKET_IFNAME=lo ./shared_file "$tmp/meeting" 0 3 2>err; echo $?)" 'so does one that cannot write its file'
+is meeting "$(ls "$tmp" | grep meeting)" 'and leaves none'
+rmdir "$tmp/meeting"
 
 # Each MPI of Debian has a compiler and a launcher of its own; on loopback, also as root, also with few processors.
 mpi_meeting()

@@ -21,7 +21,7 @@ fail(const hoop_comm *comm)
     return 1;
 }
 
-/* Every rank of `world` calls it; *server is rank 0's. */
+/* Every rank of `world` calls it; *server is rank 0's. It prints what went wrong. */
 static hoop_result
 join(hoop_comm **comm, hoop_server **server, MPI_Comm world)
 {
@@ -40,18 +40,25 @@ join(hoop_comm **comm, hoop_server **server, MPI_Comm world)
             result = hoop_server_start(server, config);
         if (result == HOOP_SUCCESS)
             result = hoop_server_address(*server, start.address, sizeof(start.address));
+        if (result != HOOP_SUCCESS)
+            fail(NULL);
     }
     MPI_Bcast(&start, sizeof(start), MPI_BYTE, 0, world);
-    if (rank != 0 && !start.address[0])
-        fprintf(stderr, "mpi_bcast: rank %d joins no ring: rank 0 could not start its server\n", rank);
+    if (!start.address[0]) {
+        if (rank != 0)
+            fprintf(stderr, "mpi_bcast: rank %d joins no ring: rank 0 could not start its server\n", rank);
+        hoop_config_free(config);
+        return HOOP_ERR_RENDEZVOUS;
+    }
     snprintf(number[0], sizeof(number[0]), "%d", rank);
     snprintf(number[1], sizeof(number[1]), "%d", size);
     hoop_config_set(config, "rendezvous", start.address);
     hoop_config_set(config, "secret", start.secret);
     hoop_config_set(config, "rank", number[0]);
     hoop_config_set(config, "size", number[1]);
-    if (result == HOOP_SUCCESS)
-        result = start.address[0] ? hoop_comm_create(comm, config) : HOOP_ERR_RENDEZVOUS;
+    result = hoop_comm_create(comm, config);
+    if (result != HOOP_SUCCESS)
+        fail(NULL);
     hoop_config_free(config);
     return result;
 }
@@ -63,10 +70,8 @@ main(int argc, char **argv)
     hoop_server *server = NULL;
     int rank, size;
     MPI_Init(&argc, &argv);
-    if (join(&comm, &server, MPI_COMM_WORLD) != HOOP_SUCCESS) {
-        fail(NULL);
+    if (join(&comm, &server, MPI_COMM_WORLD) != HOOP_SUCCESS)
         MPI_Abort(MPI_COMM_WORLD, 1);
-    }
     rank = hoop_comm_rank(comm);
     size = hoop_comm_size(comm);
     double mine = 1.0 / (rank + 1), ours, theirs;

@@ -68,16 +68,19 @@ mpi_meeting()
 {
     rm -f mpi_bcast
     ${MAKE:-make} -s mpi_bcast MPICC="mpicc.$1" CFLAGS='-O2 -Wall' PKG_CONFIG="$PKG_CONFIG --define-variable=prefix=$prefix" &&
-        timeout 60 env HOOP_SOCKET_IFNAME=lo OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-            OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 "mpirun.$1" -n 3 ./mpi_bcast | sort
+        timeout 60 env HOOP_SOCKET_IFNAME="$2" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+            OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 "mpirun.$1" -n 3 ./mpi_bcast 2>err | sort
 }
 for mpi in openmpi mpich; do
     if command -v mpicc.$mpi >/dev/null && command -v mpirun.$mpi >/dev/null; then
         is 'rank 0 of 3: hoop and MPI agree
 rank 1 of 3: hoop and MPI agree
-rank 2 of 3: hoop and MPI agree' "$(mpi_meeting $mpi)" "mpi_bcast, $mpi"
+rank 2 of 3: hoop and MPI agree' "$(mpi_meeting $mpi lo)" "mpi_bcast, $mpi"
+        is '' "$(mpi_meeting $mpi nosuch0)" '... without a server'
+        is 1 "$(grep '^mpi_bcast: ' err | grep -cv ' joins no ring: rank 0 could not start its server$')" \
+            '... only rank 0 says why' || diag "$(cat err)"
     else
-        skip 1 "no $mpi: apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev"
+        skip 3 "no $mpi: apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev"
     fi
 done
 

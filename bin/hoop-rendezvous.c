@@ -17,6 +17,7 @@
 #include "net/interface.h"
 #include "rendezvous/server.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -158,6 +159,19 @@ find_address(hp_addr *addr, const settings *s, hoop_error *error)
     return hp_addr_parse(addr, text, error);
 }
 
+/* Many a host has its own name for a loopback address, in /etc/hosts. */
+static void
+warn_of_loopback(const hp_addr *listen, const char *host)
+{
+    char text[HP_ADDR_TEXT];
+    int is_name = host && !strchr(host, ':') && !isdigit((unsigned char)host[0]) && strcmp(host, "localhost") != 0;
+    if (is_name && hp_addr_is_loopback(listen))
+        fprintf(stderr,
+                "hoop-rendezvous: %s is %s on this host, which others cannot reach: give --interface, or the address "
+                "that they use\n",
+                host, hp_addr_host(listen, text));
+}
+
 /*
  * Warnings go to standard error, so that a user who reads no log sees them. The server waits for nobody who should read a
  * line: jobs need it.
@@ -191,6 +205,7 @@ serve(const settings *s, hp_secret *secret)
         result = find_secret(secret, s, &error);
     if (result)
         return complain(&error);
+    warn_of_loopback(&options.listen, s->host);
     hp_limits_raise_descriptors(NULL); /* each rank needs one */
     loop = hp_loop_new();
     if (!loop) {

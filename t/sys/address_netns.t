@@ -201,6 +201,10 @@ give 2 eth0 10.3.0.2/24
 printf '127.0.0.1 localhost\n127.0.1.1 host1\n' >hosts.1
 printf '127.0.0.1 localhost\n127.0.1.1 host2\n10.3.0.1 host1\n' >hosts.2
 meets 'a name that means 127.0.1.1' host1 10.3.0.2
+start ./on 1 "$abs_top_builddir/bin/hoop-rendezvous" --host host1 --secret-file home/.config/hoop/secret >lines 2>err
+await grep -q 'listening on' lines
+like 'host1 is 127.0.1.1 on this host, which others cannot reach' "$(cat err)" '... is warned of by hoop-rendezvous'
+stop "$started"
 
 picture
 cable tun0

@@ -36,8 +36,17 @@ class Waited:
         return -1 if index >= len(self.places) or self.places[index] else index
 
     def over(self) -> bool:
-        """A work was freed, or the call was refused."""
-        return self._code != IN_PROGRESS or self.freed() >= 0
+        """A work was freed. A call that was refused, as in a group, has ended none."""
+        return self.freed() >= 0
+
+    def refused(self) -> bool:
+        """The call was refused; the works go on."""
+        return self._code != IN_PROGRESS and not self.over()
+
+    def check(self) -> None:
+        """Raises HoopError if the call was refused."""
+        if self.refused():
+            raise error_of(self._code)
 
     def wait(self, ms: int) -> int:
         self._code = lib.hoop_wait_any(self.places, len(self.places), ms, ctypes.byref(self._found))
@@ -204,8 +213,18 @@ class Work:
             if waited.over():
                 self._handle = 0
                 self._end(waited.code(self._comm._handle))
+        waited.check()
+
+    def _look(self) -> tuple[int, bool]:
+        """hoop_work_test: its result, and whether the work has ended. HoopError if it is refused: nothing is known then."""
+        done = ctypes.c_int()
+        code = lib.hoop_work_test(self._handle, ctypes.byref(done))
+        if code and not done.value:
+            raise error_of(code)
+        return code, bool(done.value)
 
     def _wait_or_fail(self, ms: int) -> None:
+        self._look()  # refused where the wait would be; that frees the work otherwise, whatever its result is
         code = IN_PROGRESS
         try:
             code = block(lib.hoop_work_wait_or_fail, self._handle, ms)
@@ -305,14 +324,13 @@ def wait_any(works: Sequence[Work], timeout: Optional[float] = None) -> int:
                 return index
         waited = Waited(*[work._handle for work in works])
         try:
-            code = waited.wait_until(deadline)
+            waited.wait_until(deadline)
         finally:
             index = waited.freed()
             if index >= 0:
                 works[index]._handle = 0
                 works[index]._end(waited.code(works[index]._comm._handle))
-        if index >= 0:
-            return index
-    if code == IN_PROGRESS:
+        waited.check()
+    if index < 0:
         raise TimeoutError(f"none of {len(works)} works has ended within {timeout} s")
-    raise error_of(code)
+    return index

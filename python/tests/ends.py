@@ -137,9 +137,11 @@ def daemon():
 
 def child_of(work):
     """In the child of a fork. Its bells and communicators are the parent's."""
-    calls = [comm.barrier, comm.destroy, work.wait, lambda: comm.send(mine(), 0)]
+    waits = [work.wait, lambda: work.wait_or_fail(1), lambda: hoop.wait_any([work]), work.wait]
+    calls = [comm.barrier, comm.destroy, *waits, lambda: comm.send(mine(), 0)]
     errors = {error_of(call).split(" ")[0] for call in calls}
     assert errors == {"HOOP_ERR_FORKED"}, errors
+    assert "in progress" in repr(work), work
     secret = hoop.new_secret()
     job = {"secret": secret, "job": "child"}  # a server and a communicator of its own are fine
     with hoop.Server(rendezvous="127.0.0.1:0", **job) as server, hoop.Comm(

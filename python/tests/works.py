@@ -235,6 +235,23 @@ class Works(unittest.TestCase):
         self.assertEqual(TOTAL, work.wait()[0])
         self.assertEqual(TOTAL, other.wait()[0])
 
+    def test_refused_in_a_group(self):
+        """A wait inside a group says so, and leaves the work alone."""
+        x = Held("i", [RANK]) * 1000
+        with Late():
+            work, alive = comm.iallreduce(x), weakref.ref(x)
+            waits = [work.wait, lambda: work.wait(0.01), lambda: hoop.wait_any([work]), lambda: work.wait_or_fail(0.01)]
+            with comm.group():
+                for wait in waits:
+                    with self.assertRaisesRegex(hoop.HoopError, "inside a group") as caught:
+                        wait()
+                    self.assertEqual("HOOP_ERR_INVALID_USAGE", caught.exception.name)
+            del x
+            gc.collect()
+            self.assertIn("in progress", repr(work))
+            self.assertIsNotNone(alive())
+        self.assertEqual(TOTAL, work.wait(60)[999])
+
     def test_exception_after_the_end(self):
         """A signal's exception that strikes when libhoop has freed the work: the handle is gone, the result is not."""
         works = [comm.iallreduce(mine()) for _ in range(3)]

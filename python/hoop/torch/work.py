@@ -325,7 +325,7 @@ class HoopWork(_TorchWork):
         try:
             waited.wait(limit)
         finally:  # also after the exception of a signal
-            if waited.over():
+            if waited.over() or waited.refused():  # in the child of a fork, where nothing uses the tensors
                 self._end(waited.code(self._comm))
 
     def is_success(self) -> bool:

@@ -64,6 +64,8 @@ deadline_of(int timeout_ms)
 hoop_result
 hoop_work_test(hoop_work *work, int *done)
 {
+    if (done)
+        *done = 0; /* also where the call is refused */
     hoop_result result = check_work(work, "hoop_work_test: work is NULL");
     if (result == HOOP_SUCCESS && !done)
         result = hp_entry_refuse(work->comm, HOOP_ERR_INVALID_ARGUMENT, "hoop_work_test: done is NULL");

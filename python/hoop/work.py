@@ -235,11 +235,10 @@ class Work:
     def test(self) -> bool:
         """Has the operation ended? Makes some progress, never blocks."""
         if not self._ended():
-            done = ctypes.c_int()
             with _Hold(self):
-                code = 0 if self._ended() else lib.hoop_work_test(self._handle, ctypes.byref(done))
-            if done.value:
-                self._end(code)
+                code, done = (0, False) if self._ended() else self._look()
+                if done:
+                    self._end(code)
         if self._error is not None:
             raise self._error
         return self._code is not None

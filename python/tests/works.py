@@ -236,13 +236,13 @@ class Works(unittest.TestCase):
         self.assertEqual(TOTAL, other.wait()[0])
 
     def test_refused_in_a_group(self):
-        """A wait inside a group says so, and leaves the work alone."""
+        """A wait or test inside a group says so, and leaves the work alone."""
         x = Held("i", [RANK]) * 1000
         with Late():
             work, alive = comm.iallreduce(x), weakref.ref(x)
             waits = [work.wait, lambda: work.wait(0.01), lambda: hoop.wait_any([work]), lambda: work.wait_or_fail(0.01)]
             with comm.group():
-                for wait in waits:
+                for wait in *waits, work.test:
                     with self.assertRaisesRegex(hoop.HoopError, "inside a group") as caught:
                         wait()
                     self.assertEqual("HOOP_ERR_INVALID_USAGE", caught.exception.name)

@@ -66,6 +66,10 @@ class Comm:
     is never destroyed is destroyed when the interpreter ends.
     """
 
+    # Guards handles and what holds them. It is one for all communicators, and its owner may take it again: a finalizer
+    # runs anywhere, also inside a locked region, and frees a work of any communicator. Nothing blocks while it is held.
+    _lock = threading.RLock()
+
     def __init__(self, **settings: Any) -> None:
         if settings.get("size") == 0:
             raise ValueError("size=0: a ring has at least one rank; without size= its size is that of the environment")
@@ -78,7 +82,6 @@ class Comm:
         self._handle: int = handle
         self._rank: int = lib.hoop_comm_rank(handle)
         self._size: int = lib.hoop_comm_size(handle)
-        self._lock = threading.Lock()
         self._held: set[object] = set()  # works that a thread waits for; or this, while a thread destroys it
         self._groups: dict[int, list[object]] = {}  # the arrays of each thread's open group
         self._dropped: list[tuple[Signal, object]] = []  # the arrays of works in flight that the program has dropped
@@ -598,27 +601,33 @@ class Comm:
             self._leave()
 
     def _leave(self) -> None:
-        if not self._handle:
-            return
         with self._lock:
+            if not self._handle:
+                return
             if self._held:
                 raise HoopError("another thread waits for an operation of this communicator, or destroys it", BUSY)
             self._held.add(self)
-        handle, self._handle = self._handle, 0
+            handle, self._handle = self._handle, 0
         code = lib.hoop_comm_destroy(handle)
         interrupted = interrupt.take()
         refused = code in (BUSY, FORKED, INVALID_USAGE)
-        self._handle = handle if refused else 0
-        self._error = error_of(code) if code and not refused else None
-        self._held.discard(self)
-        if refused:
-            raise error_of(code, handle)
-        self._dropped.clear()
+        error = error_of(code, handle if refused else None) if code else None
+        dropped: list[tuple[Signal, object]] = []  # freed outside the locked region: finalizers may be the program's
+        with self._lock:
+            if refused:
+                self._handle = handle
+            else:
+                self._error = error
+                dropped, self._dropped = self._dropped, dropped
+            self._held.discard(self)
+        dropped.clear()
+        if refused and error:
+            raise error
         _open.discard(self)
         if interrupted is not None:
             raise interrupted
-        if self._error:
-            raise self._error
+        if error:
+            raise error
 
     def __enter__(self) -> "Comm":
         return self
@@ -664,15 +673,20 @@ class Comm:
 
     def _let_go(self, handle: Any, keep: object) -> None:
         """Frees a work. keep: its arrays, which the operation still uses; None if it has ended."""
-        if not self._handle:
-            return
-        if keep is not None:
-            signal = Signal(-1, IN_PROGRESS)
-            self._dropped.append((signal, keep))
-            lib.hoop_work_on_done(handle, DONE, ctypes.addressof(signal))
-            if len(self._dropped) & 15 == 0:
-                self._dropped = [entry for entry in self._dropped if entry[0].result == IN_PROGRESS]
-        lib.hoop_work_free(handle)
+        with self._lock:
+            if not self._handle and self not in self._held:
+                return
+            if keep is not None:
+                signal = Signal(-1, IN_PROGRESS)
+                self._dropped.append((signal, keep))
+            if not self._handle:  # a thread destroys the communicator, with its works; it drops the arrays afterwards
+                return
+            if keep is not None:
+                lib.hoop_work_on_done(handle, DONE, ctypes.addressof(signal))
+            lib.hoop_work_free(handle)
+            dropped = self._dropped
+            if len(dropped) & 15 == 0:
+                self._dropped = [entry for entry in dropped if entry[0].result == IN_PROGRESS]
 
 
 class Group:
@@ -734,4 +748,5 @@ def _leave_all(error: Optional[BaseException]) -> None:
 
 
 ending.at_end(_leave_all)
+os.register_at_fork(before=Comm._lock.acquire, after_in_parent=Comm._lock.release, after_in_child=Comm._lock.release)
 os.register_at_fork(after_in_child=_open.clear)

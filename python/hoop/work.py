@@ -173,10 +173,12 @@ class Work:
 
     def _ended(self) -> bool:
         """Has it ended, as far as Python knows? A communicator that was destroyed has no work in flight."""
-        if self._code is None and not self._comm._handle and self._comm not in self._comm._held:
-            self._handle = 0
-            self._error = self._comm._last_error()
-            self._code, self._keep = (self._error.code if self._error else 0), None
+        if self._code is None and not self._comm._handle:
+            with self._comm._lock:
+                if self._code is None and not self._comm._handle and self._comm not in self._comm._held:
+                    self._handle = 0
+                    self._error = self._comm._last_error()
+                    self._code, self._keep = (self._error.code if self._error else 0), None
         return self._code is not None
 
     def wait(self, timeout: Optional[float] = None) -> Any:

@@ -216,6 +216,45 @@ class Works(unittest.TestCase):
         self.assertIsNone(alive())
         comm.barrier()
 
+    def test_dropped_while_destroying(self):
+        """A work that is dropped while another thread destroys its communicator: the array lives until that has ended."""
+        part, x = comm.split(0), Held("i", [RANK])
+        alive, thread = weakref.ref(x), threading.Thread(target=part.destroy)
+        with Late():
+            work = part.iallreduce(x)
+            if RANK > 0:
+                thread.start()
+                while part not in part._held:
+                    time.sleep(0.001)
+            del work, x
+            gc.collect()
+            if RANK > 0:
+                self.assertIsNotNone(alive())
+        part.destroy() if RANK == 0 else thread.join()
+        gc.collect()
+        self.assertIsNone(alive())
+
+    def test_dropped_before_destroying(self):
+        """A thread that destroys the communicator waits until another one has let go of a work."""
+        part, seen, real = comm.split(0), [], hoop.comm.lib.hoop_work_free
+        thread = threading.Thread(target=part.destroy)
+
+        def free(handle):
+            thread.start()
+            thread.join(0.1)
+            seen.append(part._handle)
+            return real(handle) if part._handle else 0
+
+        work = part.iallreduce(mine())
+        hoop.comm.lib.hoop_work_free = free
+        try:
+            del work
+        finally:
+            hoop.comm.lib.hoop_work_free = real
+        thread.join()
+        self.assertNotIn(0, seen)
+        self.assertEqual(1, len(seen))
+
     def test_waiting_twice(self):
         """Two threads that wait for one work: the second gets an error. For two works each may wait."""
         thread = threading.Thread(target=lambda: work.wait())

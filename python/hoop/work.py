@@ -18,7 +18,18 @@ from .interrupt import raise_it
 if TYPE_CHECKING:
     from .comm import Comm
 
+LONGEST_MS = 2**31 - 1  # the most that C's int holds, 24 days
 SLICE_MS = 100  # the interpreter looks for signals, such as that of Ctrl-C, between two waits of this length
+
+
+def milliseconds(seconds: float) -> int:
+    """As C's int: negative ones are 0, and what is too long is the most that it holds."""
+    return round(min(max(1000 * seconds, 0), LONGEST_MS))
+
+
+def deadline_in(seconds: Optional[float]) -> Optional[float]:
+    """The time in so many seconds, of time.monotonic; None: without limit, as what no program lives to see."""
+    return None if seconds is None or 1000 * seconds > LONGEST_MS else time.monotonic() + seconds
 
 
 class Waited:
@@ -59,7 +70,7 @@ class Waited:
                 pass
             return self._code
         while True:
-            left = max(0, round(1000 * (deadline - time.monotonic())))
+            left = milliseconds(deadline - time.monotonic())
             if self.wait(min(left, SLICE_MS)) != IN_PROGRESS or left <= SLICE_MS:
                 return self._code
 
@@ -188,7 +199,7 @@ class Work:
         with code HOOP_ERR_BUSY.
         """
         if not self._ended():
-            deadline = None if timeout is None else time.monotonic() + timeout
+            deadline = deadline_in(timeout)
             with _Hold(self):
                 if not self._ended():
                     self._wait_until(deadline)
@@ -197,14 +208,16 @@ class Work:
         return self._value()
 
     def wait_or_fail(self, timeout: float) -> Any:
-        """wait() with a limit that counts for all ranks: after `timeout` seconds the operation fails on every rank.
+        """wait() with a limit that counts for all ranks: after `timeout` seconds, at most 24 days, the operation fails on
+        every rank.
 
         The error, HOOP_ERR_TIMEOUT, names the rank that holds it up. The communicator has failed then.
         """
+        ms = milliseconds(timeout)
         if not self._ended():
             with _Hold(self):
                 if not self._ended():
-                    self._wait_or_fail(round(1000 * timeout))
+                    self._wait_or_fail(ms)
         return self._value()
 
     def _wait_until(self, deadline: Optional[float]) -> None:
@@ -316,7 +329,7 @@ def wait_any(works: Sequence[Work], timeout: Optional[float] = None) -> int:
     communicators. timeout: seconds; then TimeoutError. ValueError if there is no work."""
     if not works:
         raise ValueError("wait_any of no works would never end")
-    deadline = None if timeout is None else time.monotonic() + timeout
+    deadline = deadline_in(timeout)
     with ExitStack() as stack:
         for work in {work for work in works if not work._ended()}:
             stack.enter_context(_Hold(work))

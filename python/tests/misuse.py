@@ -144,13 +144,14 @@ class Misuse(unittest.TestCase):
         self.assertIn("the test wants it", str(caught.exception))
 
     def test_a_limit(self):
-        part = comm.split(0)
-        if RANK == 1:
-            with self.assertRaises(hoop.HoopError) as caught:
-                part.iallreduce(ints(1)).wait_or_fail(0.3)
-            self.assertEqual("HOOP_ERR_TIMEOUT", caught.exception.name)
-            self.assertEqual(0, caught.exception.rank)
-        comm.barrier()
+        for seconds in 0.3, 0, -1, -float("inf"):
+            part = comm.split(0)
+            if RANK == 1:
+                with self.assertRaises(hoop.HoopError) as caught:
+                    part.iallreduce(ints(1)).wait_or_fail(seconds)
+                self.assertEqual("HOOP_ERR_TIMEOUT", caught.exception.name)
+                self.assertEqual(0, caught.exception.rank)
+            comm.barrier()
 
     def test_a_failed_work(self):
         part = comm.split(0)

@@ -89,6 +89,24 @@ class Works(unittest.TestCase):
         self.assertEqual(TOTAL, work.wait(60)[0])
         self.assertEqual(TOTAL, comm.iallreduce(mine()).wait_or_fail(60)[0])
 
+    def test_limits_at_length(self):
+        """A limit below 0 is none to wait for; one that C's int cannot hold is the longest, or none."""
+        endless = 2**32, 2.0**31 / 1000, 10**400, float("inf")
+        works = [comm.iallreduce(mine()) for _ in range(2 + 3 * len(endless))]
+        for seconds in endless:
+            self.assertEqual(TOTAL, works.pop(0).wait(seconds)[0])
+            self.assertEqual(TOTAL, works.pop(0).wait_or_fail(seconds)[0])
+            self.assertEqual(0, hoop.wait_any(works[:1], seconds))
+            works.pop(0)
+        for wait in works[0].wait, works[0].wait_or_fail, lambda seconds: hoop.wait_any(works[1:], seconds):
+            self.assertRaises(ValueError, wait, float("nan"))
+        with Late():
+            work = comm.iallreduce(mine())
+            for wait in (work.wait, lambda seconds: hoop.wait_any([work], seconds)) if RANK > 0 else ():
+                for seconds in -1, -1e300, -float("inf"):
+                    self.assertRaises(TimeoutError, wait, seconds)
+        hoop.wait_all([*works, work])
+
     def test_test(self):
         with Late():
             work = comm.iallreduce(mine())

@@ -584,7 +584,7 @@ class Comm:
 
     def abort(self, why: Optional[str] = None) -> None:
         """Ends every operation on every rank with HOOP_ERR_ABORTED and this reason. Any thread may call it."""
-        check(lib.hoop_comm_abort(self._alive(), str(why).encode() if why else None), self._handle)
+        check(lib.hoop_comm_abort(self._alive(), ending.encoded(str(why)) if why else None), self._handle)
 
     def destroy(self) -> None:
         """Leaves the ring, after the works in flight; other ranks need not call it at the same time. Twice is fine.

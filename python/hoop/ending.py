@@ -25,6 +25,11 @@ def told(rank: int, error: Optional[BaseException]) -> str:
     return f"rank {rank} ended with {type(error).__name__}" + (f": {words}" if words else "")
 
 
+def encoded(why: str) -> bytes:
+    """A reason as libhoop takes it. What UTF-8 cannot express, as parts of a file's name, becomes "?"."""
+    return why.encode(errors="replace")
+
+
 def verdict(rank: int, pending: Sequence[Pending], quiet: float) -> str:
     """Why a rank that leaves ends its ring now; "": it goes on waiting. quiet: seconds since something has moved.
 

@@ -2,6 +2,7 @@
 """Wrong calls on 2 ranks: each raises an exception that says what is wrong, and the communicator goes on or names the cause."""
 
 import array
+import os
 import pickle
 import threading
 import time
@@ -142,6 +143,21 @@ class Misuse(unittest.TestCase):
         self.assertEqual("HOOP_ERR_ABORTED", caught.exception.name)
         self.assertEqual(0, caught.exception.rank)
         self.assertIn("the test wants it", str(caught.exception))
+
+    def test_a_reason_that_is_no_utf_8(self):
+        """A file's name in an exception may be any bytes: the ring is aborted, or left, all the same."""
+        name = os.fsdecode(b"caf\xe9")
+        for ends in True, False:
+            part = comm.split(0)
+            if RANK == 0 and ends:
+                with self.assertRaises(OSError), part:
+                    raise OSError(name)
+                self.assertIn("destroyed", repr(part))
+            elif RANK == 0:
+                part.abort(name)
+            else:
+                self.refuses(r"OSError: caf\?" if ends else r"caf\?", part.barrier, error=hoop.HoopError)
+            comm.barrier()
 
     def test_a_limit(self):
         for seconds in 0.3, 0, -1, -float("inf"):

@@ -651,7 +651,7 @@ class Operations:
 
     def _abort(self, why: str) -> None:
         if self._comm is not None:
-            lib.hoop_comm_abort(self._comm, why.encode())
+            lib.hoop_comm_abort(self._comm, ending.encoded(why))
 
     def shutdown(self) -> None:
         """Leaves the ring. An exception by which the program leaves ends it for all ranks, else see _leave()."""
@@ -687,7 +687,7 @@ class Operations:
             if lasts > limit:
                 return False
             if lasts >= patience:
-                lib.hoop_comm_abort(comm, why.encode())
+                lib.hoop_comm_abort(comm, ending.encoded(why))
             time.sleep(0.01)
         return True
 

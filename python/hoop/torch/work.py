@@ -21,7 +21,7 @@ from torch.distributed import DistBackendError
 from torch.futures import Future
 
 from .._library import lib
-from ..ending import Pending, told
+from ..ending import Pending, encoded, told
 from ..work import Waited, block, received, wait_whole
 from . import futures as _  # waits for futures heed Ctrl-C
 from . import hooks
@@ -256,14 +256,14 @@ class HoopWork(_TorchWork):
 
     def _expire(self, limit: int) -> None:
         why = f"the timeout expired: a wait for an operation lasted {limit} ms, its limit"
-        lib.hoop_comm_abort(self._comm, why.encode())
+        lib.hoop_comm_abort(self._comm, encoded(why))
 
     def _wait_for_watcher(self, limit: int) -> None:
         assert self._ended
         try:
             ended = self._ended.wait(None if limit < 0 else limit / 1000)
         except BaseException as interrupt:
-            lib.hoop_comm_abort(self._comm, told(self._rank, interrupt).encode())
+            lib.hoop_comm_abort(self._comm, encoded(told(self._rank, interrupt)))
             raise
         if not ended:
             self._expire(limit)

@@ -12,6 +12,7 @@ import ctypes
 import os
 import sys
 import threading
+from collections import deque
 from ctypes import c_void_p
 from typing import Callable, Optional
 from weakref import WeakKeyDictionary
@@ -30,6 +31,7 @@ class Bell:
     def __init__(self, flags: int = 0) -> None:
         self.fd = os.eventfd(0, os.EFD_CLOEXEC | flags)
         self._waited: list[tuple[Signal, Listener]] = []
+        self._calls: deque[Callable[[], None]] = deque()
 
     def watch(self, handle: int, comm: int, listener: Listener) -> None:
         """Calls listener(result) in a later sweep(), when the work `handle` has ended."""
@@ -41,6 +43,11 @@ class Bell:
         except BaseException:
             self._waited.remove(entry)
             raise
+
+    def call(self, function: Callable[[], None]) -> None:
+        """Calls the function in a later sweep()."""
+        self._calls.append(function)
+        os.eventfd_write(self.fd, 1)
 
     def sweep(self) -> None:
         """Reads the eventfd, and calls the listeners of what has ended, in the order in which they came.
@@ -55,6 +62,8 @@ class Bell:
         for entry in reversed(ended):
             self._waited.remove(entry)
             entry[1](entry[0].result)
+        while self._calls:
+            self._calls.popleft()()
 
     def __del__(self) -> None:
         if self._waited:

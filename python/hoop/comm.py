@@ -85,6 +85,7 @@ class Comm:
         self._held: set[object] = set()  # works that a thread waits for; or this, while a thread destroys it
         self._groups: dict[int, list[object]] = {}  # the arrays of each thread's open group
         self._dropped: list[tuple[Signal, object]] = []  # the arrays of works in flight that the program has dropped
+        self._unwatched: list[Work] = []  # works with callbacks that came while a thread destroyed this
         self._error: Optional[HoopError] = None  # of destroying
         self._name = self._call_name = ""
         self._told = ""  # the last error that the program has got
@@ -620,7 +621,10 @@ class Comm:
                 self._error = error
                 dropped, self._dropped = self._dropped, dropped
             self._held.discard(self)
+            unwatched, self._unwatched = self._unwatched, []
         dropped.clear()
+        for work in unwatched:
+            work._attend_later()
         if refused and error:
             raise error
         _open.discard(self)

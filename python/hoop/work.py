@@ -11,7 +11,7 @@ from ctypes import c_void_p
 from typing import TYPE_CHECKING, Any, Callable, Generator, Iterable, Optional, Sequence
 
 from . import bell, ending
-from ._library import BUSY, IN_PROGRESS, lib
+from ._library import BUSY, IN_PROGRESS, INVALID_USAGE, lib
 from .errors import HoopError, error_of
 from .interrupt import raise_it
 
@@ -127,11 +127,17 @@ class _Hold:
         comm = self._work._comm
         with comm._lock:
             if self._work in comm._held or comm in comm._held:
-                raise HoopError("another thread waits for this operation, or destroys its communicator", BUSY)
+                raise _busy()
             comm._held.add(self._work)
 
     def __exit__(self, *error: object) -> None:
-        self._work._comm._held.discard(self._work)
+        with self._work._comm._lock:
+            self._work._comm._held.discard(self._work)
+        self._work._attend_later()
+
+
+def _busy() -> HoopError:
+    return HoopError("another thread waits for this operation, or destroys its communicator", BUSY)
 
 
 class Work:
@@ -141,8 +147,10 @@ class Work:
     kept until then. All methods raise HoopError if the operation has failed.
     """
 
-    __slots__ = ("_comm", "_handle", "_keep", "_result", "_code", "_error", "_bell", "_callbacks", "__weakref__")
-    __slots__ += ("_receives", "_received")
+    __slots__ = (
+        *("_comm", "_handle", "_keep", "_result", "_code", "_error", "_bell", "_rang", "_callbacks"),
+        *("_receives", "_received", "__weakref__"),
+    )
 
     def __init__(self, comm: "Comm", handle: int, keep: object, result: Any, receives: bool = False) -> None:
         self._comm, self._handle, self._keep, self._result = comm, handle, keep, result
@@ -150,7 +158,8 @@ class Work:
         self._received: Optional[tuple[int, int]] = None
         self._code: Optional[int] = None
         self._error: Optional[HoopError] = None
-        self._bell: Optional[bell.Bell] = None
+        self._bell: Optional[bell.Bell] = None  # which is rung at the end
+        self._rang: Optional[int] = None  # the result, as the bell's sweep has it
         self._callbacks: deque[Callable[["Work"], object]] = deque()
 
     def __repr__(self) -> str:
@@ -164,11 +173,12 @@ class Work:
     # --- its end ---
 
     def _end(self, code: int) -> None:
-        """The operation has ended; the handle is freed by a wait, or with this object."""
+        """The operation has ended; the handle is freed by a wait, or with this object. Who calls this has _Hold, or the
+        lock while no thread has _Hold."""
         if self._code is None:
             self._error = self._comm._failure(code) if code else None
-            if self._receives and not code:  # a wait has freed the handle, and was this thread's last
-                self._received = received(self._handle or None)
+            if self._receives and not code and (self._comm._handle or not self._handle):  # else it is being destroyed
+                self._received = received(self._handle or None)  # without a handle: a wait was this thread's last
             self._code, self._keep = code, None
 
     def received(self) -> tuple[int, int]:
@@ -185,11 +195,13 @@ class Work:
     def _ended(self) -> bool:
         """Has it ended, as far as Python knows? A communicator that was destroyed has no work in flight."""
         if self._code is None and not self._comm._handle:
+            keep = self._keep  # freed outside the lock
             with self._comm._lock:
                 if self._code is None and not self._comm._handle and self._comm not in self._comm._held:
                     self._handle = 0
                     self._error = self._comm._last_error()
                     self._code, self._keep = (self._error.code if self._error else 0), None
+            del keep
         return self._code is not None
 
     def wait(self, timeout: Optional[float] = None) -> Any:
@@ -261,7 +273,11 @@ class Work:
     # --- tell when it has ended ---
 
     def _rung(self, code: int) -> None:
-        self._end(code)
+        """A sweep of the bell has found the end."""
+        self._rang = code
+        self._attend()
+
+    def _call_back(self) -> None:
         while self._callbacks:
             try:
                 self._callbacks.popleft()(self)
@@ -270,17 +286,55 @@ class Work:
             except BaseException:
                 sys.excepthook(*sys.exc_info())
 
+    def _attend(self, ring: Optional[bell.Bell] = None) -> None:
+        """Calls the callbacks if the work has ended; else the bell watches it, unless one does already.
+
+        While a thread has _Hold, nobody else may touch the handle: that thread comes here when it lets go. While a thread
+        destroys the communicator, that one does so at its end.
+        """
+        comm, keep = self._comm, self._keep  # freed outside the lock
+        with comm._lock:
+            if not self._ended():
+                if self in comm._held:
+                    return
+                if self._rang is None:
+                    if not comm._handle:
+                        comm._unwatched.append(self)
+                    elif ring and not self._bell:
+                        ring.watch(self._handle, comm._handle, self._rung)
+                        self._bell = ring
+                    return
+                self._end(self._rang)
+        del keep
+        self._call_back()
+
+    def _attend_later(self) -> None:
+        """A thread has let go of the work. Callbacks that came meanwhile are not its own: no error of theirs is raised."""
+        if self._rang is None and (self._bell or not self._callbacks):  # a sweep is still to come, or nobody is to be called
+            return
+        ring = None if self._bell or self._ended() else bell.of_thread()
+        try:
+            self._attend(ring)
+        except HoopError as error:
+            if ring and error.code == INVALID_USAGE:  # this thread is in a group
+                ring.call(lambda: self._attend(ring))
+
     def _on_end(self, callback: Callable[["Work"], object], ring: bell.Bell) -> None:
         """Calls callback(self) when the work has ended: in a sweep of the bell, or now."""
-        self._callbacks.append(callback)
-        if self._ended():
-            self._rung(self._code or 0)
-        elif self._bell is None:
-            self._bell = ring
-            ring.watch(self._handle, self._comm._handle, self._rung)
+        with self._comm._lock:
+            if not self._ended() and self._comm in self._comm._held:
+                raise _busy()
+            self._callbacks.append(callback)
+        try:
+            self._attend(ring)
+        except BaseException:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
+            raise
 
     def add_done_callback(self, callback: Callable[["Work"], object]) -> None:
-        """Calls callback(work) once when the operation has ended: on a thread of this package, or at once if it has.
+        """Calls callback(work) once when the operation has ended: on a thread of this package, at once if it has ended
+        already, or on a thread that is in a wait for the work at the moment.
 
         The callback must not block. It may start operations; it raises to no one: an exception is printed.
         """

@@ -3,6 +3,7 @@
 
 import array
 import asyncio
+import contextlib
 import gc
 import os
 import threading
@@ -158,6 +159,84 @@ class Works(unittest.TestCase):
         self.assertEqual([TOTAL] * 3, [work.wait()[0] for work in works])
         works[0].add_done_callback(called)  # at once
         self.assertEqual(7, len(calls))
+
+    def test_callbacks_beside_a_wait(self):
+        """A callback that comes when the wait of another thread has freed the work: it is called once, by that thread."""
+        calls, touched = [], []
+        work = comm.iallreduce(mine())
+        with Replaced("hoop_wait_any") as wait, Replaced("hoop_work_on_done") as watch:
+
+            def waits(*arguments):
+                code = wait.real(*arguments)
+                if code != hoop.work.IN_PROGRESS:
+                    in_a_thread(lambda: work.add_done_callback(lambda work: calls.append(work.wait()[0])))
+                    calls.append("the wait returns")
+                return code
+
+            wait.function, watch.function = waits, lambda *arguments: touched.append(arguments) or 0
+            self.assertEqual(TOTAL, work.wait()[0])
+        self.assertEqual([], touched)
+        self.assertEqual(["the wait returns", TOTAL], calls)
+
+    def test_callbacks_beside_a_wait_that_goes_on(self):
+        """Likewise, but the wait ends before the work does; or it is refused, as its thread is in a group."""
+        for in_group in False, True:
+            calls, called = [], threading.Event()
+            with Late():
+                work = comm.iallreduce(mine())
+                if RANK > 0:
+                    with comm.group() if in_group else contextlib.nullcontext(), Replaced("hoop_wait_any") as wait:
+
+                        def waits(*arguments):
+                            in_a_thread(lambda: work.add_done_callback(calls.append))
+                            in_a_thread(lambda: work.add_done_callback(lambda work: called.set()))
+                            return wait.real(*arguments)
+
+                        wait.function = waits
+                        with self.assertRaises(hoop.HoopError if in_group else TimeoutError):
+                            work.wait(0.01)
+                    self.assertEqual([], calls)
+            if RANK > 0:
+                self.assertTrue(called.wait(60))
+                self.assertEqual([work], calls)
+            self.assertEqual(TOTAL, work.wait()[0])
+            self.assertEqual([work] if RANK > 0 else [], calls)
+
+    def test_a_sweep_beside_a_wait(self):
+        """The thread of callbacks finds the end of a receive that another thread's wait has freed already."""
+        touched = []
+        comm.isend(mine(), RANK, 1)
+        work = comm.irecv(mine(), RANK, 1)
+        with Replaced("hoop_wait_any") as wait, Replaced("hoop_work_received") as received:
+
+            def waits(*arguments):
+                code = wait.real(*arguments)
+                if code != hoop.work.IN_PROGRESS:
+                    in_a_thread(lambda: work._rung(code))
+                return code
+
+            wait.function, received.function = waits, lambda *arguments: touched.append(arguments) or 0
+            work.wait()
+        self.assertEqual([], touched)
+        self.assertEqual((RANK, 1), work.received())
+
+    def test_callbacks_while_destroying(self):
+        part = comm.split(0)
+        thread = threading.Thread(target=part.destroy)
+        with Late():
+            work = part.iallreduce(mine())
+            if RANK > 0:
+                thread.start()
+                while part not in part._held:
+                    time.sleep(0.001)
+                for call in lambda: work.add_done_callback(print), lambda: asyncio.run(_awaited(work)):
+                    with self.assertRaises(hoop.HoopError) as caught:
+                        call()
+                    self.assertEqual("HOOP_ERR_BUSY", caught.exception.name)
+        part.destroy() if RANK == 0 else thread.join()
+        calls = []
+        work.add_done_callback(calls.append)
+        self.assertEqual([work], calls)
 
     def test_a_callback_that_fails(self):
         seen, called = [], threading.Event()
@@ -319,6 +398,27 @@ class Works(unittest.TestCase):
             self.assertRaises(KeyboardInterrupt, works[2].wait_or_fail, 60)
         self.assertEqual([0, 0, 0], [work._handle for work in works])
         self.assertEqual([TOTAL] * 3, [work.wait()[0] for work in works])
+
+
+class Replaced:
+    """`with Replaced(name) as it:` it.function takes the place of this function of libhoop; it.real is that one."""
+
+    def __init__(self, name):
+        self.name, self.real = name, getattr(hoop.work.lib, name)
+        self.function = self.real
+
+    def __enter__(self):
+        setattr(hoop.work.lib, self.name, lambda *arguments: self.function(*arguments))
+        return self
+
+    def __exit__(self, *error):
+        setattr(hoop.work.lib, self.name, self.real)
+
+
+def in_a_thread(function):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
 
 
 class Struck:

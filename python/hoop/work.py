@@ -325,7 +325,12 @@ class Work:
             if not self._ended() and self._comm in self._comm._held:
                 raise _busy()
             self._callbacks.append(callback)
+            other = self._bell
         try:
+            if other and not other.is_ours():
+                raise error_of(kept(self._comm._handle))
+            if other and other is not ring:  # its loop may be closed, now or soon
+                bell.of_thread(adopts=other)
             self._attend(ring)
         except BaseException:
             if callback in self._callbacks:
@@ -358,8 +363,12 @@ def _tell(loop: asyncio.AbstractEventLoop, future: "asyncio.Future[None]") -> No
     """Resolves the loop's future; if another thread calls it, the loop must be woken."""
     if asyncio._get_running_loop() is loop:
         _resolve(future)
-    else:
+        return
+    try:
         loop.call_soon_threadsafe(_resolve, future)
+    except RuntimeError:
+        if not loop.is_closed():  # then nobody awaits it any more
+            raise
 
 
 # --- several -------------------------------------------------------------------------------------------------------

@@ -138,6 +138,7 @@ def daemon():
 def child_of(work):
     """In the child of a fork. Its bells and communicators are the parent's."""
     waits = [work.wait, lambda: work.wait_or_fail(1), lambda: hoop.wait_any([work]), work.test]
+    waits += [lambda: work.add_done_callback(print)]
     calls = [comm.barrier, comm.destroy, *waits, lambda: comm.send(mine(), 0)]
     errors = {error_of(call).split(" ")[0] for call in calls}
     assert errors == {"HOOP_ERR_FORKED"}, errors

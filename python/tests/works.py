@@ -296,6 +296,31 @@ class Works(unittest.TestCase):
 
         self.assertEqual(TOTAL, asyncio.run(both()))
 
+    def test_asyncio_of_a_closed_loop(self):
+        """A loop ends before the work that it awaits: others may await it, and its callbacks are called."""
+
+        async def awaits():
+            task = asyncio.create_task(_awaited(work))
+            await asyncio.sleep(0)
+            work.add_done_callback(lambda work: before.set())
+            task.cancel()
+
+        before, after = threading.Event(), threading.Event()
+        with Late():
+            work = comm.iallreduce(mine())
+            if RANK > 0:
+                asyncio.run(awaits())
+        work.add_done_callback(lambda work: after.set())
+        self.assertEqual(TOTAL, asyncio.run(asyncio.wait_for(_awaited(work), 20))[0])
+        self.assertTrue(after.wait(20))
+        self.assertEqual(RANK > 0, before.wait(20 if RANK > 0 else 0))
+        with Late():
+            work = comm.iallreduce(mine())
+            if RANK > 0:
+                with self.assertRaises(asyncio.TimeoutError):
+                    asyncio.run(asyncio.wait_for(_awaited(work), 0.05))
+        self.assertEqual(TOTAL, asyncio.run(asyncio.wait_for(_awaited(work), 20))[0])
+
     def test_dropped(self):
         """The array of a dropped work lives until the operation has ended, and no longer."""
         with Late():

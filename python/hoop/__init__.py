@@ -49,17 +49,19 @@ _OWNERS = {
 __all__ = sorted(_OWNERS)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _OWNERS:
-        raise AttributeError(f"module 'hoop' has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # else a type checker would take every name for one of the package
 
-    try:
-        value = getattr(import_module("." + _OWNERS[name], __name__), name)
-    except ImportError as why:  # its sentence is for the user, and the way to it is not
-        raise ImportError(str(why)) from None
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        if name not in _OWNERS:
+            raise AttributeError(f"module 'hoop' has no attribute {name!r}")
+        from importlib import import_module
+
+        try:
+            value = getattr(import_module("." + _OWNERS[name], __name__), name)
+        except ImportError as why:  # its sentence is for the user, and the way to it is not
+            raise ImportError(str(why)) from None
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

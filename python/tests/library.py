@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Compares hoop/_library.py with include/hoop.h. --stub: prints C with every function, of an old version."""
 
+import ast
 import ctypes
 import re
 import sys
@@ -165,6 +166,14 @@ class Library(unittest.TestCase):
                 comm.barrier()
             with self.assertRaises(hoop.HoopError):
                 comm.destroy()
+
+    def test_names_for_type_checkers(self):
+        """They see each public name, and no __getattr__ of the module, which would allow every other name."""
+        body = ast.parse(Path(hoop.__file__).read_text()).body
+        shown = [part for part in body if isinstance(part, ast.If) and ast.unparse(part.test) == "TYPE_CHECKING"]
+        names = [name.asname for part in shown for line in part.body for name in line.names]
+        self.assertEqual(hoop.__all__, sorted(names))
+        self.assertNotIn("__getattr__", [part.name for part in body if isinstance(part, ast.FunctionDef)])
 
     def test_public_names(self):
         for name in hoop.__all__:

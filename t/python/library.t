@@ -26,8 +26,13 @@ like 'lacks.so has no hoop_iallreduce_with: the package hoop [0-9.]* needs' "$(H
 if "$HOOP_TEST_PYTHON" -c 'import mypy' 2>/dev/null; then
     ok 'mypy --strict' sh -c 'cd "$1" && "$2" -m mypy --strict --cache-dir="$3" hoop' sh \
         "$abs_top_srcdir/python" "$HOOP_TEST_PYTHON" "$tmp/cache"
+    for name in $("$HOOP_TEST_PYTHON" -c 'import hoop; print(*hoop.__all__, "__version__", "Com")'); do
+        echo "hoop.$name"
+    done | sed '1i import hoop' >"$tmp/names.py"
+    like '^names.py:[0-9]*: error: Module has no attribute "Com"[^:]*Found 1 error' "$(cd "$tmp" && MYPYPATH="$abs_top_srcdir/python" \
+        "$HOOP_TEST_PYTHON" -m mypy --no-pretty --cache-dir="$tmp/cache" names.py | tr '\n' ' ')" '... which knows each name, and no other'
 else
-    skip 1 'there is no mypy: HOOP_TEST_PYTHON names a Python that has it'
+    skip 2 'there is no mypy: HOOP_TEST_PYTHON names a Python that has it'
 fi
 
 cp "$HOOP_LIBRARY" "$tmp/another.so"

@@ -35,6 +35,8 @@ async def run(comm):
     print(f"rank {comm.rank} of {comm.size}: {LAYERS} averages {'are right' if right else 'are wrong'}")
     if not ticks:
         raise SystemExit("the loop was blocked")
+    if not right:
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

@@ -30,10 +30,13 @@ def main():
         comm.allreduce(error)
         everyone = np.empty((comm.size, COLUMNS))
         comm.allgather(weights, everyone)
+        same = (everyone == weights).all()
         if comm.rank == 0:
             print(f"{comm.size} ranks, {ROWS} rows: mean squared error {error[0] / ROWS:.6f}")
             print(f"largest deviation of a weight: {np.abs(weights - truth).max():.4f}")
-            print("weights are bit-identical on all ranks:", (everyone == weights).all())
+            print("weights are bit-identical on all ranks:", same)
+        if not same:
+            raise SystemExit(1)
 
 
 if __name__ == "__main__":

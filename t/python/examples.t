@@ -36,6 +36,30 @@ else
     skip 2 'there is no numpy: install python3-numpy, or let HOOP_TEST_PYTHON name a Python that has it'
 fi
 
+# In place of the package: its results are wrong.
+mkdir wrong
+cat >wrong/hoop.py <<'END'
+import asyncio
+class Comm:
+    rank, size = 0, 1
+    __enter__ = lambda self: self
+    __exit__ = lambda self, *error: None
+    def allreduce(self, x): pass
+    def allgather(self, x, out): out[:] = x + 1
+    async def iallreduce(self, x, op):
+        await asyncio.sleep(0.01)
+        return x[1:]
+END
+wrongly() { (export PYTHONPATH="$tmp/wrong"; python "$1"; echo "status $?"); }
+is 'rank 0 of 1: 4 averages are wrong
+status 1' "$(wrongly asyncio_overlap.py)" 'asyncio_overlap fails if a result is wrong'
+if [ "$with" ]; then
+    like 'bit-identical on all ranks: False status 1 $' \
+        "$(HOOP_TEST_PYTHON=$with wrongly numpy_regression.py | tr '\n' ' ')" 'numpy_regression likewise'
+else
+    skip 1 'there is no numpy'
+fi
+
 hooprun_of_python() { PATH="$1" "$HOOP_TEST_PYTHON" -m hoop.run --version 2>&1; }
 HOOP_TEST_PYTHON=$("$HOOP_TEST_PYTHON" -c 'import sys; print(sys.executable)')
 like '^hooprun \(hoop\) ' "$(hooprun_of_python "$abs_top_builddir/bin:$PATH")" 'python -m hoop.run is the hooprun in PATH'

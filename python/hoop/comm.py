@@ -34,6 +34,8 @@ _ALLTOALL, _BARRIER, _ALLGATHERV = _form("alltoall"), _form("barrier"), _form("a
 _REDUCE_SCATTERV, _ALLTOALLV, _SEND, _RECV = _form("reduce_scatterv"), _form("alltoallv"), _form("send"), _form("recv")
 _NOTHING: Call = ((), None, None, None)
 
+_Queued = tuple[Callable[..., int], tuple[Any, ...], object, str]  # a call of a group, its arrays, and the call_name
+
 
 Array = Any  # whatever hoop.arrays can read
 
@@ -83,7 +85,7 @@ class Comm:
         self._rank: int = lib.hoop_comm_rank(handle)
         self._size: int = lib.hoop_comm_size(handle)
         self._held: set[object] = set()  # works that a thread waits for; or this, while a thread destroys it
-        self._groups: dict[int, list[object]] = {}  # the arrays of each thread's open group
+        self._groups: dict[int, list[_Queued]] = {}  # the calls of each thread's open group
         self._dropped: list[tuple[Signal, object]] = []  # the arrays of works in flight that the program has dropped
         self._unwatched: list[Work] = []  # works with callbacks that came while a thread destroyed this
         self._error: Optional[HoopError] = None  # of destroying
@@ -213,8 +215,9 @@ class Comm:
         ending.note_handled()
         if stream is None:
             stream = own_stream
-        if self._groups and get_ident() in self._groups:
-            self._groups[get_ident()].append(keep)
+        if stream is None and self._groups and get_ident() in self._groups:
+            self._groups[get_ident()].append((form[0], arguments, keep, self._call_name))
+            return result
         if stream is None:
             code = block(form[0], *arguments, self._handle)
         else:
@@ -530,7 +533,7 @@ class Comm:
         """`with comm.group():` calls of this thread inside are started together, and complete when the block ends.
 
         Small allreduces of one type and op travel as one. Each call returns its array at once; it has the result after
-        the block. If the block raises an exception, the whole group is dropped.
+        the block, or that raises what libhoop refuses in them. If the block raises an exception, the whole group is dropped.
         """
         return Group(self, waits=True)
 
@@ -713,12 +716,16 @@ class Group:
         error: Optional[BaseException],
         where: Optional[TracebackType],
     ) -> None:
-        keep = self._comm._groups.pop(get_ident(), None)
-        if error is not None:
-            self._drop()
+        calls = self._comm._groups.pop(get_ident(), [])
+        if error is not None:  # libhoop has got none of the calls, so it has nothing to refuse, and nobody is told of it
+            lib.hoop_group_end(self._comm._handle)
             return
-        work = c_void_p()
-        code = lib.hoop_igroup_end(self._comm._handle, byref(work))
+        keep, work = [arrays for _, _, arrays, _ in calls], c_void_p()
+        try:
+            code = self._start(calls, work)
+        except BaseException as interrupt:
+            self._give_up(interrupt, keep, work)
+            raise
         if self._waits and not code:
             code = wait_whole(work.value or 0, self._comm._handle, self._comm._rank)
         if code:
@@ -726,10 +733,24 @@ class Group:
         if not self._waits:
             self.work = Work(self._comm, work.value or 0, keep, None)
 
-    def _drop(self) -> None:
-        """A wrong call in a group makes libhoop drop all of it."""
-        lib.hoop_allreduce(None, None, 1, -1, -1, self._comm._handle)
-        lib.hoop_group_end(self._comm._handle)
+    def _start(self, calls: list[_Queued], work: c_void_p) -> int:
+        handle, name = self._comm._handle, self._comm._call_name
+        for function, arguments, _, call_name in calls:
+            if call_name != name:
+                name = call_name
+                lib.hoop_comm_set_call_name(handle, name.encode())
+            function(*arguments, handle)  # an error is kept, and the end of the group returns it
+        if name != self._comm._call_name:
+            lib.hoop_comm_set_call_name(handle, self._comm._call_name.encode())
+        return int(lib.hoop_igroup_end(handle, byref(work)))
+
+    def _give_up(self, interrupt: BaseException, keep: object, work: c_void_p) -> None:
+        """A signal's handler has raised this in the start of the group: the ring is over, as in a blocking call."""
+        why = ending.told(self._comm._rank, interrupt) or f"rank {self._comm._rank} was interrupted"
+        lib.hoop_comm_abort(self._comm._handle, ending.encoded(why))
+        if not work.value:
+            lib.hoop_igroup_end(self._comm._handle, byref(work))
+        Work(self._comm, work.value or 0, keep, None)  # dropped, it keeps the arrays until it has ended
 
 
 # --- the end of the interpreter, and forks ---------------------------------------------------------------------------

@@ -101,6 +101,55 @@ class Misuse(unittest.TestCase):
         self.assertEqual("HOOP_ERR_INVALID_USAGE", caught.exception.name)
         comm.barrier()
 
+    def test_a_dropped_group(self):
+        """Other ranks hear nothing of a group that an exception has dropped; what comes in its place may match theirs."""
+        part = comm.split(0)
+        if RANK == 0:
+            with self.assertRaises(KeyError), part.group():
+                part.allreduce(ints(1))
+                raise KeyError
+            comm.barrier()
+            part.allreduce(ints(1))
+        else:
+            with part.igroup() as group:
+                part.allreduce(ints(1))
+            self.assertRaises(TimeoutError, group.work.wait, 2)
+            comm.barrier()
+            group.work.wait()
+
+    def test_a_wrong_call_in_a_group(self):
+        """The end of the group raises what libhoop refuses, and the other rank is told the reason."""
+        part = comm.split(0)
+        with self.assertRaisesRegex(hoop.HoopError, "band combines the bits of integers"), part.group():
+            part.barrier()
+            part.allreduce(array.array("f", [1]), "band" if RANK == 0 else "sum")
+        comm.barrier()
+
+    def test_names_in_a_group(self):
+        part = comm.split(0)
+        with self.assertRaisesRegex(hoop.HoopError, r"\(two\)"), part.group():
+            part.call_name = "two"
+            part.allreduce(ints(3 + RANK))
+            part.call_name = "three"
+        self.assertEqual("three", part.call_name)
+        comm.barrier()
+
+    def test_an_interrupted_group(self):
+        """Ctrl-C while the end of a group starts it: the ring is over, and the other rank is told."""
+        part, real = comm.split(0), hoop.comm.lib.hoop_igroup_end
+
+        def struck(*arguments):
+            hoop.comm.lib.hoop_igroup_end = real
+            raise KeyboardInterrupt
+
+        if RANK == 0:
+            hoop.comm.lib.hoop_igroup_end = struck
+        with self.assertRaises(KeyboardInterrupt if RANK == 0 else hoop.HoopError) as caught, part.group():
+            part.allreduce(ints(1))
+        self.assertTrue(RANK == 0 or "rank 0 was interrupted" in str(caught.exception), caught.exception)
+        self.assertRaises(hoop.HoopError, part.barrier)
+        comm.barrier()
+
     def test_two_threads(self):
         if RANK == 0:
             comm.recv(bytearray(1), 1)

@@ -5,7 +5,8 @@
  *     far_shell serve PORT                      in the network of a host: runs what it is sent, until it is killed
  *     far_shell call ADDRESS PORT COMMAND...    runs the command there; its input and output are those of the command
  *
- * Standard error of the command stays on its own side, as that of `serve`. What a killed server has started gets TERM.
+ * Standard error of the command stays on its own side, as that of `serve`, which prints "listening" when it does. What a
+ * killed server has started gets TERM.
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -54,6 +55,8 @@ serve(int port)
     if (bind(listener, (struct sockaddr *)&any, sizeof(any)) < 0 || listen(listener, 64) < 0)
         return fail("listen");
     signal(SIGCHLD, SIG_IGN);
+    puts("listening");
+    fflush(stdout);
     for (int fd; (fd = accept(listener, NULL, NULL)) >= 0; close(fd))
         if (fork() == 0)
             return run(fd);

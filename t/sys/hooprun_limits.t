@@ -93,7 +93,8 @@ is '' "$(cat out)" '... starts nothing'
 
 # timeout(1), systemd, batch systems and a closed terminal signal the whole group, with the remote shells in it.
 own_ports
-start "$abs_top_builddir/t/sys/far_shell" serve "$port" 2>served
+start "$abs_top_builddir/t/sys/far_shell" serve "$port" >served 2>&1
+ok 'a remote shell' await grep -q listening served
 cat >far <<END
 #!/bin/sh
 shift
@@ -110,7 +111,7 @@ for signal in TERM HUP USR1 USR2; do
     : >pids
     start setsid "$hooprun" --forward-signals --rsh ./far -H n1,n2 ./save >out 2>err </dev/null
     both() { [ "$(wc -l <pids)" = 2 ]; }
-    await both
+    await both || diag "$(cat err)"
     kill -$signal -"$started"
     wait "$started"
     is 'rank 0 saved rank 1 saved' "$(sort out | paste -sd ' ')" "$signal to the group: what ranks print after it arrives"

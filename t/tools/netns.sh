@@ -147,7 +147,8 @@ exec "$abs_top_builddir/t/sys/far_shell" call "$net.\${host##*-}" 5022 "\$@"
 END
     chmod +x "$netns_shell"
     for i in 1 2 3 4; do
-        start "$netns_exec" "$id-$i" "$abs_top_builddir/t/sys/far_shell" serve 5022 2>"host-$i.err" </dev/null
+        start "$netns_exec" "$id-$i" "$abs_top_builddir/t/sys/far_shell" serve 5022 >"host-$i.out" 2>"host-$i.err" </dev/null
     done
-    sleep 0.5
+    netns_shells_listen() { [ "$(cat host-[1-4].out | grep -c listening)" = 4 ]; }
+    await netns_shells_listen || diag "no shells: $(cat host-[1-4].err)"
 }

@@ -325,8 +325,10 @@ class HoopWork(_TorchWork):
         try:
             waited.wait(limit)
         finally:  # also after the exception of a signal
-            if waited.over() or waited.refused():  # in the child of a fork, where nothing uses the tensors
+            if waited.over() or waited.forked():  # in the child of a fork nothing uses the tensors
                 self._end(waited.code(self._comm))
+        if not waited.forked():
+            waited.check()
 
     def is_success(self) -> bool:
         return self.is_completed() and self._error is None

@@ -70,7 +70,10 @@ class Bell:
                 continue
             entry[1](entry[0].result)
         while self._calls:
-            self._calls.popleft()()
+            try:
+                self._calls.popleft()()
+            except BaseException:
+                sys.excepthook(*sys.exc_info())
 
     def is_ours(self) -> bool:
         """It was made by this process, and not by one that this one was forked from."""

@@ -87,6 +87,7 @@ class Comm:
         self._held: set[object] = set()  # works that a thread waits for; or this, while a thread destroys it
         self._groups: dict[int, list[_Queued]] = {}  # the calls of each thread's open group
         self._dropped: list[tuple[Signal, object]] = []  # the arrays of works in flight that the program has dropped
+        self._grouped: list[tuple[Any, object]] = []  # works in flight that were dropped in a group, and their arrays
         self._unwatched: list[Work] = []  # works with callbacks that came while a thread destroyed this
         self._error: Optional[HoopError] = None  # of destroying
         self._name = self._call_name = ""
@@ -617,15 +618,18 @@ class Comm:
         refused = code in (BUSY, FORKED, INVALID_USAGE)
         error = error_of(code, handle if refused else None) if code else None
         dropped: list[tuple[Signal, object]] = []  # freed outside the locked region: finalizers may be the program's
+        grouped: list[tuple[Any, object]] = []
         with self._lock:
             if refused:
                 self._handle = handle
             else:
                 self._error = error
                 dropped, self._dropped = self._dropped, dropped
+                grouped, self._grouped = self._grouped, grouped
             self._held.discard(self)
             unwatched, self._unwatched = self._unwatched, []
         dropped.clear()
+        grouped.clear()
         for work in unwatched:
             work._attend_later()
         if refused and error:
@@ -684,16 +688,25 @@ class Comm:
             if not self._handle and self not in self._held:
                 return
             if keep is not None:
-                signal = Signal(-1, IN_PROGRESS)
-                self._dropped.append((signal, keep))
+                entry = Signal(-1, IN_PROGRESS), keep
+                self._dropped.append(entry)
             if not self._handle:  # a thread destroys the communicator, with its works; it drops the arrays afterwards
                 return
-            if keep is not None:
-                lib.hoop_work_on_done(handle, DONE, ctypes.addressof(signal))
+            if keep is not None and lib.hoop_work_on_done(handle, DONE, ctypes.addressof(entry[0])) == INVALID_USAGE:
+                self._dropped.remove(entry)  # this thread is in a group, whose end frees it
+                self._grouped.append((handle, keep))
+                return
             lib.hoop_work_free(handle)
             dropped = self._dropped
             if len(dropped) & 15 == 0:
                 self._dropped = [entry for entry in dropped if entry[0].result == IN_PROGRESS]
+
+
+    def _let_grouped_go(self) -> None:
+        with self._lock:
+            grouped, self._grouped = self._grouped, []
+        for handle, keep in grouped:
+            self._let_go(handle, keep)
 
 
 class Group:
@@ -717,6 +730,12 @@ class Group:
         where: Optional[TracebackType],
     ) -> None:
         calls = self._comm._groups.pop(get_ident(), [])
+        try:
+            self._close(calls, error)
+        finally:
+            self._comm._let_grouped_go()
+
+    def _close(self, calls: list[_Queued], error: Optional[BaseException]) -> None:
         if error is not None:  # libhoop has got none of the calls, so it has nothing to refuse, and nobody is told of it
             lib.hoop_group_end(self._comm._handle)
             return
@@ -772,6 +791,13 @@ def _leave_all(error: Optional[BaseException]) -> None:
                 print(f"hoop: {why}", file=sys.stderr)
 
 
+def _forget() -> None:
+    """In the child of a fork: the threads that held works are the parent's."""
+    for comm in _open:
+        comm._held.clear()
+    _open.clear()
+
+
 ending.at_end(_leave_all)
 os.register_at_fork(before=Comm._lock.acquire, after_in_parent=Comm._lock.release, after_in_child=Comm._lock.release)
-os.register_at_fork(after_in_child=_open.clear)
+os.register_at_fork(after_in_child=_forget)

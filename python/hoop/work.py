@@ -11,7 +11,7 @@ from ctypes import c_void_p
 from typing import TYPE_CHECKING, Any, Callable, Generator, Iterable, Optional, Sequence
 
 from . import bell, ending
-from ._library import BUSY, IN_PROGRESS, INVALID_USAGE, lib
+from ._library import BUSY, FORKED, IN_PROGRESS, INVALID_USAGE, lib
 from .errors import HoopError, error_of
 from .interrupt import raise_it
 
@@ -50,13 +50,13 @@ class Waited:
         """A work was freed. A call that was refused, as in a group, has ended none."""
         return self.freed() >= 0
 
-    def refused(self) -> bool:
-        """The call was refused; the works go on."""
-        return self._code != IN_PROGRESS and not self.over()
+    def forked(self) -> bool:
+        """The call was refused, as this process is the child of a fork."""
+        return self._code == FORKED and not self.over()
 
     def check(self) -> None:
-        """Raises HoopError if the call was refused."""
-        if self.refused():
+        """Raises HoopError if the call was refused: the works go on."""
+        if self._code != IN_PROGRESS and not self.over():
             raise error_of(self._code)
 
     def wait(self, ms: int) -> int:
@@ -312,12 +312,15 @@ class Work:
         """A thread has let go of the work. Callbacks that came meanwhile are not its own: no error of theirs is raised."""
         if self._rang is None and (self._bell or not self._callbacks):  # a sweep is still to come, or nobody is to be called
             return
-        ring = None if self._bell or self._ended() else bell.of_thread()
+        ring = None
         try:
+            ring = None if self._bell or self._ended() else bell.of_thread()
             self._attend(ring)
         except HoopError as error:
             if ring and error.code == INVALID_USAGE:  # this thread is in a group
                 ring.call(lambda: self._attend(ring))
+        except RuntimeError:  # no thread can be started
+            sys.excepthook(*sys.exc_info())
 
     def _on_end(self, callback: Callable[["Work"], object], ring: bell.Bell) -> None:
         """Calls callback(self) when the work has ended: in a sweep of the bell, or now."""
@@ -327,11 +330,14 @@ class Work:
             self._callbacks.append(callback)
             other = self._bell
         try:
-            if other and not other.is_ours():
+            if other and not other.is_ours() and not self._ended():
                 raise error_of(kept(self._comm._handle))
             if other and other is not ring:  # its loop may be closed, now or soon
                 bell.of_thread(adopts=other)
             self._attend(ring)
+            faster = self._bell
+            if faster and faster not in (other, ring):  # another thread has come meanwhile
+                bell.of_thread(adopts=faster)
         except BaseException:
             if callback in self._callbacks:
                 self._callbacks.remove(callback)

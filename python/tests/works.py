@@ -338,6 +338,21 @@ class Works(unittest.TestCase):
         self.assertIsNone(alive())
         comm.barrier()
 
+    def test_dropped_in_a_group(self):
+        """libhoop is told of the work when the group ends, and the array does not live until the ring does."""
+        x = Held("i", [RANK])
+        alive, work = weakref.ref(x), comm.iallreduce(x)
+        with comm.group():
+            del x, work
+            gc.collect()
+            self.assertIsNotNone(alive())
+        for _ in range(50):
+            comm.allreduce(mine())
+            comm.iallreduce(mine())
+        gc.collect()
+        self.assertIsNone(alive())
+        comm.barrier()
+
     def test_dropped_while_destroying(self):
         """A work that is dropped while another thread destroys its communicator: the array lives until that has ended."""
         part, x = comm.split(0), Held("i", [RANK])

@@ -205,7 +205,8 @@ serve(const settings *s, hp_secret *secret)
         result = find_secret(secret, s, &error);
     if (result)
         return complain(&error);
-    warn_of_loopback(&options.listen, s->host);
+    if (s->mode == HP_MODE_AUTH) /* the other one is for this host alone */
+        warn_of_loopback(&options.listen, s->host);
     hp_limits_raise_descriptors(NULL); /* each rank needs one */
     loop = hp_loop_new();
     if (!loop) {

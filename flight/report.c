@@ -81,17 +81,17 @@ print_member(FILE *to, const hp_flight_member *m)
         fprintf(to, "        %s\n", head->error);
 }
 
-typedef struct span {
+typedef struct period {
     const hp_flight_record *record;
     uint64_t first, last, end; /* dates: the first and the last call of it, and its end; 0: it has none yet */
     int first_rank, last_rank, called, open;
-} span;
+} period;
 
 /* An operation on all ranks. */
-static span
-span_of(const hp_flight_ring *ring, uint64_t sequence)
+static period
+period_of(const hp_flight_ring *ring, uint64_t sequence)
 {
-    span s = {0};
+    period s = {0};
     for (int i = 0; i < ring->count; i++) {
         const hp_flight_entry *e = ring->member[i].entry;
         const hp_flight_record *r = hp_flight_find(e->flight, sequence);
@@ -119,7 +119,7 @@ static void
 print_operation(FILE *to, const hp_flight_ring *ring, uint64_t sequence)
 {
     char call[128];
-    span s = span_of(ring, sequence);
+    period s = period_of(ring, sequence);
     if (!s.record)
         return;
     fprintf(to, "  %10" PRIu64 "  %8d  %7d %8.3f ms ", sequence, s.first_rank, s.last_rank,

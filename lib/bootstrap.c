@@ -395,10 +395,11 @@ hp_bootstrap_run(hoop_comm *comm, uint64_t deadline, hoop_error *error)
 void
 hp_bootstrap_end(hoop_comm *comm, int joined)
 {
-    pthread_mutex_lock(&host.mutex);
-    if (!joined && comm->bootstrap_ring && comm->bootstrap_ring == rings)
-        rings--; /* a rank that was late has counted none yet, and they all try again */
-    pthread_mutex_unlock(&host.mutex);
+    if (!joined && comm->bootstrap_ring) {
+        pthread_mutex_lock(&host.mutex);
+        rings -= comm->bootstrap_ring == rings; /* a rank that was late has counted none yet, and they all try again */
+        pthread_mutex_unlock(&host.mutex);
+    }
     hp_secmem_free(comm->bootstrap_secret);
     comm->config.secret = comm->bootstrap_secret = NULL;
 }

@@ -233,7 +233,7 @@ FNR == 1 {
     sub(/^\.\//, "", file)
     is_header = file ~ /\.(h|cuh)$/
     is_test = file ~ /^t\//
-    is_product = file ~ /^(include|base|lib|net|gpu|rendezvous|launch|perf|bin)\//
+    is_product = file ~ /^(include|base|flight|lib|net|gpu|rendezvous|launch|perf|top|bin)\//
     own = file
     if (!sub(/\.(c|cu)$/, ".h", own) || (getline unused <own) < 0)
         own = ""

@@ -329,7 +329,7 @@ loop a variable that only a loop uses is declared in it
 END
 }
 
-product='include base flight lib net gpu rendezvous launch perf bin'
+product='include base flight lib net gpu rendezvous launch perf top bin'
 ok 'there are sources' test "$(sources $product | wc -l)" -gt 200
 all_follow product $product
 all_follow 'tests and examples' examples fuzz bench t

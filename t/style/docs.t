@@ -21,7 +21,7 @@ is '' "$(for file in $(cd python && find hoop tests -name '*.py' | LC_ALL=C sort
 done)" 'every file of the Python package and its tests is in python/part.am'
 
 # Names with a folder in front; * and <folder> stand for others, examples/ says its own names without.
-is '' "$(grep -ohE '(^|[ (`])(include|base|lib|net|gpu|rendezvous|launch|perf|bin|examples|t|man|fuzz|bench)/[A-Za-z0-9_./*-]*' $pages |
+is '' "$(grep -ohE '(^|[ (`])(include|base|flight|lib|net|gpu|rendezvous|launch|perf|top|bin|examples|t|man|fuzz|bench)/[A-Za-z0-9_./*-]*' $pages |
     sed 's/^[ (`]*//; s/[.,;:]*$//' | LC_ALL=C sort -u | while read -r name; do
     ls -d $name >/dev/null 2>&1 || [ "$name" = t/net/frame.log ] || [ "$name" = t/net/frame.t ] || [ "$name" = t/x.t ] || echo "$name"
 done)" 'every file that is named is there'

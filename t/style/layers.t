@@ -147,8 +147,8 @@ is '' "$(grep -nE '(^|[^_a-z>.])close\(' net/*.c rendezvous/*.c lib/*.c |
     grep -vE '^(net/(socket|acceptor|loop|shm|secret)|lib/secret_file|rendezvous/inquiry)\.c:')" \
     'and closes them; the other files that close descriptors have no sockets'
 
-is '' "$(grep -lE '#include <openssl/' -r base flight lib net gpu rendezvous launch perf bin examples | grep -v '^net/auth\.c$')" \
+is '' "$(grep -lE '#include <openssl/' -r base flight lib net gpu rendezvous launch perf top bin examples | grep -v '^net/auth\.c$')" \
     'net/auth.c is the only file that knows the crypto library'
-is '' "$(grep -nE '#include <(cuda|cuda_runtime|nvml)' -r base flight lib net gpu rendezvous launch perf bin --include='*.[ch]')" \
+is '' "$(grep -nE '#include <(cuda|cuda_runtime|nvml)' -r base flight lib net gpu rendezvous launch perf top bin --include='*.[ch]')" \
     'no C file needs a CUDA header'
 done_testing

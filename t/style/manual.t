@@ -98,7 +98,7 @@ sed -n 's/^HP_SETTING(\([a-z0-9_]*\),.*/\1/p' lib/config.def >"$tmp/settings"
 is "$(cat "$tmp/settings")" "$(sed -n 's/^\.It Ev HOOP_\([A-Z0-9_]*\)$/\1/p' "$made/hoop_env.7" | tr A-Z a-z | grep -v conf_file)" \
     'hoop_env(7) has every setting'
 is "$(cat "$tmp/settings")" "$(sed -n 's/^\.It Cm //p' "$made/hoop.conf.5")" 'and so has hoop.conf(5)'
-is '' "$(grep -rhoE 'getenv\("HOOP[A-Z_]+"\)' base flight lib net gpu rendezvous launch perf bin | grep -oE 'HOOP[A-Z_]+' | LC_ALL=C sort -u |
+is '' "$(grep -rhoE 'getenv\("HOOP[A-Z_]+"\)' base flight lib net gpu rendezvous launch perf top bin | grep -oE 'HOOP[A-Z_]+' | LC_ALL=C sort -u |
     while read -r v; do grep -qE "^\.(It )?Ev .*\b$v\b" $pages || echo "$v"; done)" 'every variable that is read is in a page'
 is '' "$(grep -ohE '\bHOOP_[A-Z0-9_]+' bin/hooprun | LC_ALL=C sort -u |
     while read -r v; do grep -qE "\b$v\b" man/hooprun.1 || echo "$v"; done)" 'and every one of the script hooprun'

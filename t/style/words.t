@@ -30,7 +30,7 @@ not_in library '(^|[^a-zA-Z0-9_])((printf|puts|putchar|vprintf) *\(|stdout|STDOU
     'the library never writes to descriptor 1'
 not_in library '(^|[^a-zA-Z0-9_])(signal|sigaction|raise|sigset) *\(' 'the library installs no signal handler'
 
-everything="configure.ac Makefile.am bootstrap quickstart README.md NEWS hoop.pc.in include base flight lib net gpu rendezvous launch perf bin examples
+everything="configure.ac Makefile.am bootstrap quickstart README.md NEWS hoop.pc.in include base flight lib net gpu rendezvous launch perf top bin examples
     fuzz bench man t"
 for more in HACKING .ci .gitignore doc base launch perf; do
     [ ! -e $more ] || everything="$everything $more"

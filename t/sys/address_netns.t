@@ -221,7 +221,7 @@ give 2 eth0 fe80::2/64
 meets 'link-local addresses alone' 'fe80::1%eth0' '[fe80::2%eth0]'
 # Rank 1 computes, and rank 0 waits for it in a split: the server, which is with rank 0, looks for rank 1 there.
 port=$((port + 40))
-ranks MASTER_ADDR='fe80::1%eth0' MASTER_PORT=$port HOOP_PEER_TIMEOUT_MS=3000 HOOP_BOOTSTRAP_TIMEOUT_MS=120000 \
+ranks MASTER_ADDR='fe80::1%eth0' MASTER_PORT=$port HOOP_PEER_TIMEOUT_MS=6000 HOOP_BOOTSTRAP_TIMEOUT_MS=120000 \
     "$abs_top_builddir/t/sys/outage" split 90 1
 both_up() { grep -q '^up$' rank0 && grep -q '^up$' rank1; }
 ok 'link-local addresses alone: a job that goes on' await both_up

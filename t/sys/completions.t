@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # What bash, zsh and fish complete for each program: options, choices, files, folders, hooprun's program; and that make
 # install puts the files where the shells look for them.
-# time limit: 120
+# time limit: 300
 . "$abs_top_srcdir/t/tap/tap.sh"
 [ "${HOOP_TEST_SANITIZE:-no}" = no ] || skip_all 'what is completed is the same in a tree without sanitizers'
 plan_lazy

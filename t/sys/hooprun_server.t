@@ -43,7 +43,7 @@ ends()
 
 ten_deaths()
 {
-    launch -n 4 "$splitter" 600
+    launch -n 4 "$splitter" 1500
     for k in 0 1 2 3 4 5 6 7 8 9; do
         wait_for 60 has_done $((40 * k)) || break
         before=$server
@@ -52,7 +52,7 @@ ten_deaths()
         sleep 0.2 # of two that die at their start in a row only the first is told
     done
     ends 0 'a job whose server is killed ten times'
-    is 4 "$(grep -c '^600$' out)" 'every split was done'
+    is 4 "$(grep -c '^1500$' out)" 'every split was done'
     is 10 "$(grep -c 'server was killed by signal 9 (Killed); it is started again' err)" 'ten lines say so'
 }
 

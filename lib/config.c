@@ -224,7 +224,7 @@ read_file(hoop_config *config, const char *path, int must_exist, hoop_error *err
     char line[LINE_ROOM];
     hoop_result result = HOOP_SUCCESS;
     int reason = errno;
-    /* nor is one there in a home that this user may not enter */
+    /* one in a folder that this user may not enter is not there either */
     if (!file && !must_exist && access(path, F_OK) != 0)
         return HOOP_SUCCESS;
     if (!file)

@@ -546,11 +546,11 @@ hp_job_unreached(hp_job *job, const hp_member *who, uint64_t silence, uint64_t n
 {
     for (hp_roster *r = job->rosters; r; r = r->next) {
         int rank = hp_ring_rank_of(&r->ring, who);
-        int own = rank >= 0 && (r->peers[rank] || hp_recall_may_have_left(job, r, rank, now));
-        uint64_t lasts = rank < 0 ? 0 : own ? r->witnesses[rank].silence : silence;
+        int left = rank >= 0 && !r->peers[rank] && hp_recall_may_have_left(job, r, rank, now);
+        uint64_t lasts = rank < 0 ? 0 : left ? r->witnesses[rank].silence : silence;
         if (rank >= 0)
             r->losses.doubted[rank] = 0; /* no probe tells */
-        if (rank >= 0 && lasts >= r->peer_timeout && !hp_link_loss_is_deaf(&r->losses, r->witnesses, now))
+        if (rank >= 0 && r->present && lasts >= r->peer_timeout && !hp_link_loss_is_deaf(&r->losses, r->witnesses, now))
             hp_roster_cut_off(r, rank, lasts, now);
     }
     update(job, now);

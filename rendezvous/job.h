@@ -47,8 +47,7 @@ void hp_job_tick(hp_job *job, uint64_t now);
  */
 void hp_job_probed(hp_job *job, const hp_member *who, int ended, uint64_t now);
 /*
- * The probe got no answer: a member whose host has been silent for peer_timeout is cut off. silence: where it is away
- * (hp_absence_silence).
+ * The probe got no answer: a member whose host has been silent for peer_timeout is cut off. silence: hp_absence_silence.
  */
 void hp_job_unreached(hp_job *job, const hp_member *who, uint64_t silence, uint64_t now);
 /* The server ends: whoever is not in a running ring gets the cause. Rings that are up notice nothing. */

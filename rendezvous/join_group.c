@@ -275,7 +275,7 @@ hp_join_group_join(hp_join_group *m, void *peer, const hp_join *join, uint64_t n
         if (before->peer)
             hp_events_disconnect(m->events, before->peer);
         before->peer = peer;
-        before->away = 0;
+        before->away = before->alive = before->silence = 0;
         return HOOP_SUCCESS;
     }
     if (m->shrink ? find_rank(m, rank) != NULL : hp_join_group_has(m, rank)) {

@@ -11,10 +11,11 @@
 #include <stdlib.h>
 
 enum {
-    ASKED_MOST = 64, /* processes at a time, of one job */
-    VAIN_MOST = 2,   /* questions in a row that a host may leave unanswered: its cable may just be back */
-    AGAIN_MS = 1000, /* from one question to the next, at first; */
-    AGAIN_PART = 8,  /* later this part of the time since the first */
+    ASKED_MOST = 64,     /* processes at a time, of one job */
+    VAIN_MOST = 2,       /* questions in a row that a host may leave unanswered: its cable may just be back */
+    AGAIN_MS = 1000,     /* from one question to the next, at first; */
+    AGAIN_PART = 8,      /* later this part of the time since the first, */
+    AGAIN_MOST_MS = 4000 /* at the most: who lives is known soon after the server's own outage (link_loss.c) */
 };
 
 /* About one process. */
@@ -24,6 +25,7 @@ struct hp_enquiry {
     hp_member who;
     hp_probe probe;
     uint64_t opened, asked, again; /* the first question, this one, the next one */
+    uint64_t answered;             /* the last one that had an answer; 0: none had */
     uint64_t refused;              /* since when its proxy has refused or closed every connection; 0: it does not */
     int listed, vain;              /* vain: so many questions in a row have had no answer */
 };
@@ -48,50 +50,84 @@ hp_absence_list(const hp_job *job, const hp_member **out, int most)
     for (const hp_roster *r = job->rosters; r; r = r->next)
         for (int i = 0; i < r->ring.size; i++)
             if (r->losses.away[i] || (r->state < HP_ROSTER_FAILED && !r->witnesses[i].left &&
-                                      (r->losses.doubted[i] || r->witnesses[i].silence >= r->peer_timeout)))
+                                      (r->losses.doubted[i] || r->witnesses[i].silence >= r->peer_timeout / 2)))
                 n = add(&r->ring.members[i], out, n, most);
     for (const hp_join_group *m = job->join_groups; m; m = m->next)
         for (int i = 0; i < m->joined_n; i++)
-            if (m->joined[i].away)
+            if (m->joined[i].away || m->joined[i].silence >= m->peer_timeout / 2)
                 n = add(&m->joined[i].member, out, n, most);
     return n;
+}
+
+/* Where the silence of a connection is kept; NULL: nowhere, as of who waits for the world, who is not looked for among many. */
+static uint64_t *
+silence_of(const hp_job_conn *conn)
+{
+    int splits = conn->join_group && conn->join_group->parent;
+    hp_joined *joined = splits ? hp_join_group_entry(conn->join_group, conn) : NULL;
+    return conn->roster ? &conn->roster->witnesses[conn->rank].silence : joined ? &joined->silence : NULL;
 }
 
 void
 hp_absence_see(const hp_job_conn *conn, uint64_t silence)
 {
-    int splits =
-        conn->join_group && conn->join_group->parent; /* who waits for the world is not looked for among many */
-    hp_joined *joined = splits ? hp_join_group_entry(conn->join_group, conn) : NULL;
-    if (conn->roster)
-        conn->roster->witnesses[conn->rank].silence = silence;
-    else if (joined)
-        joined->silence = silence;
+    uint64_t *kept = silence_of(conn);
+    if (kept)
+        *kept = silence;
 }
 
-static void
-add_silence(uint64_t silence, uint64_t away, uint64_t now, uint64_t *longest, int *heard)
+int
+hp_absence_may_be(const hp_job_conn *conn)
 {
-    uint64_t lasts = away && silence >= HP_SILENT ? silence + now - away : 0;
-    *heard |= !away && silence < HP_SILENT;
-    *longest = lasts > *longest ? lasts : *longest;
+    const uint64_t *silence = silence_of(conn);
+    return silence && *silence >= HP_SILENT;
+}
+
+/* Of a process, over its rings and splits. */
+typedef struct silences {
+    uint64_t longest; /* on a connection */
+    uint64_t gone;    /* where one broke while its host was silent: since it was heard */
+    int connected, heard;
+} silences;
+
+static void
+add_silence(silences *s, const void *peer, uint64_t away, uint64_t silence, uint64_t now)
+{
+    int silent = silence >= HP_SILENT;
+    if (peer) {
+        s->connected = 1;
+        s->heard |= !silent;
+        s->longest = silence > s->longest ? silence : s->longest;
+    } else if (silent && silence + now - away > s->gone) {
+        s->gone = silence + now - away;
+    }
 }
 
 uint64_t
 hp_absence_silence(const hp_job *job, const hp_member *who, uint64_t now)
 {
-    uint64_t longest = 0;
-    int heard = 0;
+    silences s = {0};
     for (const hp_roster *r = job->rosters; r; r = r->next) {
         int rank = hp_ring_rank_of(&r->ring, who);
-        if (rank >= 0 && (r->peers[rank] || r->losses.away[rank]))
-            add_silence(r->witnesses[rank].silence, r->losses.away[rank], now, &longest, &heard);
+        int waits = rank >= 0 && r->losses.away[rank] && r->state < HP_ROSTER_FAILED;
+        if (rank >= 0 && (r->peers[rank] || waits))
+            add_silence(&s, r->peers[rank], r->losses.away[rank], r->witnesses[rank].silence, now);
     }
     for (const hp_join_group *m = job->join_groups; m; m = m->next)
         for (int i = 0; i < m->joined_n; i++)
             if (m->parent && hp_member_same(&m->joined[i].member, who))
-                add_silence(m->joined[i].silence, m->joined[i].away, now, &longest, &heard);
-    return heard ? 0 : longest;
+                add_silence(&s, m->joined[i].peer, m->joined[i].away, m->joined[i].silence, now);
+    return s.heard ? 0 : s.connected ? s.longest : s.gone;
+}
+
+void
+hp_absence_ping(const hp_job *job, const hp_member *who)
+{
+    for (const hp_roster *r = job->rosters; r; r = r->next) {
+        int rank = hp_ring_rank_of(&r->ring, who);
+        if (rank >= 0 && r->peers[rank])
+            r->events->send(r->events->arg, r->peers[rank], HP_PING, NULL, 0);
+    }
 }
 
 /* --- looking and asking --- */
@@ -112,6 +148,8 @@ hp_lookout_see(hp_control_conn *control, hp_job_conn *conn, uint64_t now)
                                                : 0; /* in no ring yet */
     if (peer_timeout)
         hp_control_conn_await_peer(control, peer_timeout);
+    if (conn->join_group && conn->join_group->parent) /* it reads, and its host has to acknowledge something */
+        hp_control_conn_send(control, HP_PING, NULL, 0);
     hp_absence_see(conn, hp_control_conn_silence(control, now));
 }
 
@@ -162,6 +200,14 @@ peer_timeout(const hp_job *job, const hp_member *who)
     return longest;
 }
 
+/* Since its last answer at the most: what a proxy holds open proves that its host is there, and nothing else. */
+static uint64_t
+proven_silence(const hp_enquiry *e, const hp_job *job, uint64_t now)
+{
+    uint64_t lasts = hp_absence_silence(job, &e->who, now);
+    return e->answered && now - e->answered < lasts ? now - e->answered : lasts;
+}
+
 /*
  * Tells the job what the answer is, or that there is none. A proxy also refuses and closes while it is started again: only
  * when it has done so for as long as a host may be unreachable, the process has ended. What it holds open proves nothing.
@@ -172,13 +218,17 @@ conclude(hp_enquiry *e, hp_job *job, hp_probe_state state, uint64_t now)
     int answered = state == HP_PROBE_ALIVE || state == HP_PROBE_HELD || state == HP_PROBE_ENDED;
     int refused = state == HP_PROBE_ENDED && e->who.proxied;
     uint64_t pause = answered ? 0 : (now - e->opened) / AGAIN_PART; /* an answer counts for some seconds only */
-    e->again = state == HP_PROBE_ASKED ? now : e->asked + (pause < AGAIN_MS * HP_MS ? AGAIN_MS * HP_MS : pause);
+    pause = pause < AGAIN_MS * HP_MS ? AGAIN_MS * HP_MS : pause < AGAIN_MOST_MS * HP_MS ? pause : AGAIN_MOST_MS * HP_MS;
+    e->again = state == HP_PROBE_ASKED ? now : e->asked + pause;
     hp_probe_stop(&e->probe);
     e->refused = !refused ? 0 : e->refused ? e->refused : e->asked;
     e->asked = 0;
     e->vain = answered ? 0 : e->vain;
-    if (!answered && state != HP_PROBE_NONE && ++e->vain >= VAIN_MOST)
-        hp_job_unreached(job, &e->who, hp_absence_silence(job, &e->who, now), now);
+    e->answered = answered ? now : e->answered;
+    if (!answered && state != HP_PROBE_NONE && ++e->vain == 1)
+        hp_absence_ping(job, &e->who);
+    if (!answered && state != HP_PROBE_NONE && e->vain >= VAIN_MOST)
+        hp_job_unreached(job, &e->who, proven_silence(e, job, now), now);
     else if (answered && (!e->who.proxied || (refused && now - e->refused >= peer_timeout(job, &e->who))))
         hp_job_probed(job, &e->who, state == HP_PROBE_ENDED, now);
 }

@@ -2,7 +2,7 @@
 /*
  * lookout: looks once a second whether the hosts of a server's members acknowledge what was sent to them, and asks absent
  * processes by a connection to their data listener: those whose control connection broke and that have not dialled again,
- * and those whose host has acknowledged nothing for peer_timeout. Each is alive, has ended, or is cut off: the job is told
+ * and those whose host has acknowledged nothing for half of peer_timeout. Each is alive, has ended, or is cut off: the job is told
  * (hp_job_probed, hp_job_unreached), and judges.
  */
 #ifndef HP_LOOKOUT_H
@@ -17,11 +17,20 @@ int hp_absence_list(const hp_job *job, const hp_member **out, int most);
 /* For how many ns the other host of a connection has acknowledged nothing; 0: it does. About once a second. */
 void hp_absence_see(const hp_job_conn *conn, uint64_t silence);
 
+/* Whether it was silent at the last look: then the end of this connection is no proof that its process has ended. */
+int hp_absence_may_be(const hp_job_conn *conn);
+
 /*
- * For how many ns the host of a process has acknowledged nothing that is away: since before its connections broke, if it was
- * silent then. 0: it was not, or on another connection of the process it is not.
+ * For how many ns the host of a process has acknowledged nothing on any of its connections; 0: on one it acknowledges. Those that
+ * broke while it was silent count on only if none is left: a process that computes does not dial again.
  */
 uint64_t hp_absence_silence(const hp_job *job, const hp_member *who, uint64_t now);
+
+/*
+ * A probe had no answer. A host that hears nothing still sends, again and again what it has sent before, and each segment counts
+ * as a sign of life where it was sent nothing: so in each ring it gets something to acknowledge.
+ */
+void hp_absence_ping(const hp_job *job, const hp_member *who);
 
 enum { HP_LOOK_MS = 1000 };
 

@@ -215,7 +215,8 @@ on_closed(void *arg, const hoop_error *error)
         hp_log_class("rendezvous protocol", HP_LOG_WARN, "%s: closed a control connection: %s", p->conn.job->label,
                      error->text);
     }
-    if (error->code == HOOP_ERR_SYSTEM) { /* a reset; a process that ends closes its connections */
+    /* a reset, or a host that hears nothing gives up; a process that ends closes its connections */
+    if (error->code == HOOP_ERR_SYSTEM || (!error->code && hp_absence_may_be(&p->conn))) {
         hp_job_broke(&p->conn, hp_loop_now(p->server->loop));
         discard(p);
     } else {

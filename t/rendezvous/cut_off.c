@@ -9,7 +9,10 @@
 #include "t/tap/tap.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 enum { N = 8, PER_HOST = 2 };
 
@@ -235,6 +238,165 @@ test_late_silence(void)
     sim_close(&s);
 }
 
+/*
+ * Probes never arrive, behind a firewall for instance, and nothing was silent when a control connection was reset: that proves
+ * nothing of a rank that computes.
+ */
+static void
+test_firewall(void)
+{
+    start();
+    hp_absence_see(&s.conns[4].conn, HP_SEC / 2);
+    sim_break(&s, 4);
+    for (int minute = 0; minute < 60; minute++) {
+        unreached(&s.conns[0].ring.members[4]);
+        sim_pass(&s, 60000);
+    }
+    is_int(0, s.conns[0].causes, "a rank computes for an hour, its connection was reset, and no probe arrives");
+    sim_return(&s, 4, &s.conns[4], 0);
+    is_int(0, s.conns[4].causes, "... it comes back");
+    sim_close(&s);
+}
+
+/* A real listener that nobody accepts from: it has room for one connection, and then the kernel drops what comes. */
+static int
+listen_for_one(hp_addr *at)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    *at = (hp_addr){.length = sizeof(at->u.v4)};
+    at->u.v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    if (fd < 0 || bind(fd, &at->u.any, at->length) != 0 || listen(fd, 0) != 0 ||
+        getsockname(fd, &at->u.any, &at->length) != 0)
+        bail("no listener");
+    return fd;
+}
+
+/* Takes the room. */
+static int
+fill(const hp_addr *at)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, &at->u.any, at->length) != 0)
+        bail("no connection to a listener");
+    return fd;
+}
+
+/* The owner asks for so many seconds of the test's clock; the kernel has a moment of real time for each. */
+static void
+ask_for(hp_lookout *lookout, int seconds)
+{
+    for (int i = 0; i < 10 * seconds; i++) {
+        hp_lookout_ask(lookout, s.job, s.now);
+        usleep(2000);
+        sim_pass(&s, 100);
+    }
+}
+
+/* Behind a proxy, whose host was silent when the connection broke, a process computes. Hours later the proxy is away for 6 s. */
+static void
+test_proxy(void)
+{
+    hp_lookout lookout = {0};
+    start();
+    hp_member *member = &s.job->rosters->ring.members[4];
+    int listener = listen_for_one(&member->addr);
+    member->proxied = 1;
+    hp_absence_see(&s.conns[4].conn, 3 * HP_SEC);
+    sim_break(&s, 4);
+    for (int minute = 0; minute < 120; minute++)
+        sim_pass(&s, 60000);
+    ask_for(&lookout, 10);
+    is_int(0, s.conns[0].causes,
+           "a proxy answered a moment ago: it is not cut off, however long its connection is gone");
+    ask_for(&lookout, 32);
+    ok(hear(4, "rank 4 (node3, pid 804) is cut off"), "... but after 30 s: %s", s.conns[0].cause.text);
+    hp_lookout_clear(&lookout);
+    close(listener);
+    sim_close(&s);
+}
+
+/* The owner takes the orderly end of a connection for that of the process, unless the host was silent at the last look. */
+static void
+test_end(void)
+{
+    start_split(1);
+    for (int g = 4; g <= 14; g += 10) {
+        hp_absence_see(&s.conns[g].conn, HP_SEC / 2);
+        int may = hp_absence_may_be(&s.conns[g].conn);
+        hp_absence_see(&s.conns[g].conn, 3 * HP_SEC);
+        ok(!may && hp_absence_may_be(&s.conns[g].conn), "%s: a host that was silent may have given up",
+           g == 4 ? "in a ring" : "in a split");
+    }
+    sim_close(&s);
+}
+
+/* A rank that waits in a split comes back there: what its connection was before is over. */
+static void
+test_back_in_split(void)
+{
+    start_split(1);
+    hp_absence_see(&s.conns[14].conn, 31 * HP_SEC);
+    hp_absence_see(&s.conns[4].conn, 3 * HP_SEC);
+    sim_break(&s, 14);
+    split(4);
+    unreached(&s.conns[0].ring.members[4]);
+    is_int(0, s.conns[0].causes, "a rank has just come back in a split: its old silence counts no more");
+    sim_close(&s);
+}
+
+/* A connection broke in a short outage, and the process computes. Another one of it is silent for a moment, much later. */
+static void
+test_second_outage(void)
+{
+    start_split(1);
+    hp_absence_see(&s.conns[14].conn, 3 * HP_SEC);
+    sim_break(&s, 14);
+    hp_absence_see(&s.conns[4].conn, 2 * HP_SEC);
+    sim_pass(&s, 34000);
+    unreached(&s.conns[0].ring.members[4]);
+    is_int(0, s.conns[0].causes, "a connection broke 34 s ago, and another one is silent for 2 s");
+    hp_absence_see(&s.conns[4].conn, 31 * HP_SEC);
+    unreached(&s.conns[0].ring.members[4]);
+    ok(hear(4, "rank 4 (node3, pid 804) is cut off: its host has acknowledged nothing for 31.0 s"), "... for 31 s");
+    sim_close(&s);
+}
+
+/*
+ * Rank 4 waits in a split, and nothing that the server has sent there is acknowledged. Its other connection carries nothing but
+ * the keepalive of its own host, and looks sound until the server has sent something. heard: it is.
+ */
+static void
+test_one_silent(int heard)
+{
+    const hp_member *who[N];
+    hp_lookout lookout = {0};
+    start_split(1);
+    hp_absence_see(&s.conns[14].conn, 14 * HP_SEC);
+    is_int(0, hp_absence_list(s.job, who, N), "a connection in a split is silent for 14 s: nobody asks");
+    hp_absence_see(&s.conns[14].conn, 15 * HP_SEC);
+    is_int(1, hp_absence_list(s.job, who, N), "for 15 s: its process is asked");
+    hp_addr *at = &hp_join_group_entry(s.job->join_groups, &s.conns[14])->member.addr;
+    int listener = listen_for_one(at), filler = fill(at);
+    s.job->rosters->ring.members[4].addr = *at;
+    ask_for(&lookout, 5);
+    is_int(1, s.conns[4].pings,
+           "it does not answer: its other connection, which looks sound, gets something to acknowledge");
+    hp_absence_see(&s.conns[14].conn, 31 * HP_SEC);
+    unreached(&s.job->rosters->ring.members[4]);
+    is_int(0, s.conns[0].causes, "until a look shows that it does not, nobody is named");
+    hp_absence_see(&s.conns[14].conn, 34 * HP_SEC);
+    hp_absence_see(&s.conns[4].conn, heard ? 0 : 3 * HP_SEC);
+    unreached(&s.job->rosters->ring.members[4]);
+    if (heard)
+        is_int(0, s.conns[0].causes, "it acknowledges: its host is there");
+    else
+        ok(hear(4, "rank 4 (node3, pid 804) is cut off: its host has acknowledged nothing for 34.0 s"), "it does not");
+    hp_lookout_clear(&lookout);
+    close(filler);
+    close(listener);
+    sim_close(&s);
+}
+
 /* One path of the network is dead: whoever does not acknowledge the server either is at its end. */
 static void
 test_losses(void)
@@ -357,6 +519,13 @@ main(void)
     test_split(0);
     test_split(1);
     test_late_silence();
+    test_firewall();
+    test_proxy();
+    test_end();
+    test_back_in_split();
+    test_second_outage();
+    test_one_silent(0);
+    test_one_silent(1);
     test_losses();
     test_line();
     test_server();

@@ -24,7 +24,8 @@ enum {
     SERVER_QUIET_MS = 2000, /* during an operation the server sends PING every second */
     LOST_MS = 1000,         /* from one dial to a lost server to the next */
     TELL_QUEUE = 16 << 10,  /* the next part of a roster is sent below this */
-    LOOK_MS = 1000          /* at the silence of the server's host */
+    LOOK_MS = 1000,         /* at the silence of the server's host */
+    QUIET_MS = 3000         /* without a PING: they come each second */
 };
 
 void
@@ -223,6 +224,7 @@ hp_membership_frame(hp_membership *m, const hp_control_frame *frame, uint64_t no
                    frame->type);
         return -1;
     }
+    m->pinged |= frame->type == HP_PING && m->state == HP_CLIENT_JOINING;
     if (frame->type == HP_RECALL)
         return recall(m, frame->payload[0] != 0, now, error);
     if (m->away || m->state == HP_CLIENT_GONE)
@@ -280,6 +282,7 @@ hp_membership_closed(hp_membership *m, const hoop_error *why, uint64_t now)
     hoop_error error;
     m->line = HP_LINE_NONE;
     m->told = NULL;
+    m->pinged = 0;
     if (m->state == HP_CLIENT_GONE)
         look_again(m, now);
     if (m->state > HP_CLIENT_LEFT || (m->state > HP_CLIENT_JOINING && !m->ring.size))
@@ -471,6 +474,9 @@ void
 hp_membership_silence(hp_membership *m, uint64_t since, uint64_t now)
 {
     int waits = m->state < HP_CLIENT_GO;
+    uint64_t heard = m->last_seen > m->answered ? m->last_seen : m->answered;
+    if (m->pinged && m->state == HP_CLIENT_JOINING && now > heard + QUIET_MS * HP_MS && (!since || heard < since))
+        since = heard;
     m->look_at = waits ? now + LOOK_MS * HP_MS : HP_NEVER;
     if (!since || !m->met || !waits)
         m->silent_since = 0;
@@ -495,6 +501,7 @@ hp_membership_probed(hp_membership *m, int answered, uint64_t now)
         fail(m, &error);
     }
     m->silent_since = 0;
+    m->answered = answered ? now : m->answered;
 }
 
 int

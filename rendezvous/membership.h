@@ -42,6 +42,8 @@ typedef struct hp_membership {
     int attempts;
     int met;               /* the server: before, its host may not even be up */
     uint64_t silent_since; /* until GO: its host has acknowledged nothing since; 0: it has, or was never met */
+    uint64_t answered;     /* when its host last answered a probe */
+    int pinged;            /* on this connection it sends PINGs while this rank waits in a split */
     hp_ring ring;
     int parts_to; /* members [0, parts_to) of the roster have arrived */
     int in_op;
@@ -54,7 +56,7 @@ typedef struct hp_membership {
     uint64_t owed_out;            /* with this number of operations completed */
     uint64_t features;            /* of the server */
     int refused;                  /* this rank has refused a call, and has started none since */
-    uint64_t last_seen, reported; /* during an operation: the server's last frame, this rank's last report */
+    uint64_t last_seen, reported; /* the server's last frame; during an operation: this rank's last report */
     hp_away away;
     hp_resend resend;
 } hp_membership;

@@ -96,6 +96,30 @@ check_silence(const char *where)
        "%s: %s", where, m->error.text);
 }
 
+/*
+ * The server's host hears nothing, and still sends again what it has sent: its kernel seems to acknowledge. But its PINGs end. So
+ * do those of a server that is stopped, whose kernel answers a probe.
+ */
+static void
+check_pings(void)
+{
+    hp_membership *m = &seats[0].m;
+    hp_control_frame ping = {.type = HP_PING};
+    hoop_error error;
+    ok(!looks(m, 0, 1, 100), "a server that sends no PINGs in a split is of an older version");
+    for (int second = 101; second <= 110; second++)
+        if (hp_membership_frame(m, &ping, at(second), &error))
+            bail("a PING is refused: %s", error.text);
+    ok(!looks(m, 0, 111, 110 + LIMIT - 1) && looks(m, 0, 110 + LIMIT, 110 + LIMIT), "no PING for %d s: it is asked",
+       LIMIT);
+    hp_membership_probed(m, 1, at(146));
+    ok(m->state == HP_CLIENT_JOINING && !looks(m, 0, 147, 146 + LIMIT - 1), "it answers, so it has as long again");
+    ok(looks(m, 0, 146 + LIMIT, 146 + LIMIT), "... then it is asked again");
+    hp_membership_probed(m, 0, at(146 + LIMIT));
+    ok(m->state == HP_CLIENT_FAILED && strstr(m->error.text, "has acknowledged nothing for 35 s"), "no answer: %s",
+       m->error.text);
+}
+
 int
 main(void)
 {
@@ -103,6 +127,9 @@ main(void)
     tap_limit(30);
     start(7);
     check_silence("a split that dials");
+    finish();
+    start(7);
+    check_pings();
     finish();
     start(0);
     ok(!looks(&seats[0].m, 1, 1, BRINGUP - 1), "a server that has never answered may start as late as the limit says");

@@ -141,5 +141,5 @@ int
 hp_tcp_is_heard(int fd, uint64_t within)
 {
     hp_tcp_look look = hp_tcp_look_at(fd);
-    return !look.closed && look.acked_ms * HP_MS < within;
+    return !look.closed && look.acked_ms * HP_MS < within && !(look.unacked && look.resent >= RESENT_LEAST);
 }

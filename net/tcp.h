@@ -80,7 +80,8 @@ typedef struct hp_tcp_path {
 
 /* delayed: the peer acknowledges late, so the least round trip is taken; the smoothed one would show how late. */
 hp_tcp_path hp_tcp_path_of(int fd, int delayed);
-hp_tcp_look hp_tcp_look_at(int fd);           /* whether the other kernel acknowledges, */
-int hp_tcp_is_heard(int fd, uint64_t within); /* and has in the last `within` ns */
+hp_tcp_look hp_tcp_look_at(int fd); /* whether the other kernel acknowledges, */
+/* and has in the last `within` ns. A host that hears nothing may still send: it has not where data was sent again in vain. */
+int hp_tcp_is_heard(int fd, uint64_t within);
 
 #endif

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# outage_netns.t: cables are pulled, and put back in time or not, or one host hears no other, while the ranks of several jobs
-# are in operations, compute, or wait for one that does (outage.c). Ranks are started by hand on three hosts, the server
-# is on the first, or on one of its own. peer_timeout_ms is 3 s where somebody is lost, or a process is stopped, and 20 or 30 s
-# where a cable is back in time: a connection may have been idle for 4 s before, and this script may get on late.
+# outage_netns.t: cables are pulled, and put back in time or not, or one host hears no other, or no other hears it, while the
+# ranks of several jobs are in operations, compute, or wait for one that does (outage.c). Ranks are started by hand on three
+# hosts, the server is on the first, or on one of its own. peer_timeout_ms is 3 s where somebody is lost, or a process is
+# stopped, and 20 or 30 s where a cable is back in time: a connection may have been idle for 4 s before, and this script may
+# get on late.
 # time limit: 300
 . "$abs_top_srcdir/t/tap/tap.sh"
 . "$abs_top_srcdir/t/tools/netns.sh"
@@ -303,6 +304,7 @@ server_gone()
 
 scene pulled pulled 'the cable is pulled' pull
 scene deafened pulled 'packets to the host are lost' deafen
+scene muted pulled 'packets from the host are lost' mute
 scene plugged plugged
 scene returns returns
 scene short_outages outages 120000 0.1 1 5

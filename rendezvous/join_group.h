@@ -48,6 +48,7 @@ typedef struct hp_join_group {
     uint64_t *has_joined; /* a bit for each rank that has joined, or of a shrink is gone; kept after a failure */
     uint64_t op_timeout, warn_after, peer_timeout; /* of the first rank that joined */
     uint64_t opened, deadline;
+    uint64_t deaf;    /* of a shrink: when the server last heard nobody (shrink.c) */
     uint64_t crossed; /* since when a rank outside is in an operation that a rank inside has not started; 0: none is */
     char mistrusted[96]; /* "; a process at ADDRESS has another secret", for sentences about missing ranks; or "" */
     hp_stall_warning warning; /* the stall warning of a world that is not complete */

@@ -61,17 +61,35 @@ hp_shrink_end(const hp_job *job, const hp_join *join)
     hp_roster_fail(parent, &error);
 }
 
-/* A rank that is away may come back for as long as a member dials. */
+enum { RELISTEN_MS = 10000 }; /* so soon after an outage of its own host the server has heard all that are there */
+
+/* Whether nobody who is connected acknowledges what the server sends, or did until a moment ago. */
 static int
-is_left(const hp_roster *parent, int rank, uint64_t now)
+is_deaf(const hp_roster *parent, hp_join_group *m, uint64_t now)
+{
+    int heard = 0, silent = 0;
+    for (int i = 0; i < parent->ring.size; i++)
+        if (parent->peers[i])
+            *(parent->witnesses[i].silence >= parent->peer_timeout / 2 ? &silent : &heard) += 1;
+    for (int i = 0; i < m->joined_n; i++)
+        if (m->joined[i].peer)
+            *(m->joined[i].silence >= m->peer_timeout / 2 ? &silent : &heard) += 1;
+    if (silent && !heard)
+        m->deaf = now;
+    return m->deaf && now - m->deaf < RELISTEN_MS * HP_MS;
+}
+
+/* A rank that is away may come back for as long as a member dials. deaf: what the server does not hear proves nothing. */
+static int
+is_left(const hp_roster *parent, int rank, int deaf, uint64_t now)
 {
     const hp_witness *w = &parent->witnesses[rank];
     uint64_t away = parent->losses.away[rank], alive = parent->losses.alive[rank];
     if (w->left)
         return 0;
     if (parent->peers[rank])
-        return w->silence < parent->peer_timeout;
-    return away && now - (alive > away ? alive : away) < HP_RETURN_MS * HP_MS;
+        return deaf || w->silence < parent->peer_timeout;
+    return away && (deaf || now - (alive > away ? alive : away) < HP_RETURN_MS * HP_MS);
 }
 
 /* As long as a ring of its ranks is being linked, nobody knows yet whether the others will go on without these. */
@@ -90,8 +108,9 @@ hp_shrink_is_complete(const hp_job *job, hp_join_group *m, uint64_t now)
     const hp_roster *parent = hp_job_ring(job->rosters, m->parent);
     if (m->failure.code || is_undecided(job, m))
         return 0;
+    int deaf = is_deaf(parent, m, now);
     for (int rank = 0; rank < m->size; rank++)
-        if (now >= m->deadline || !is_left(parent, rank, now))
+        if (now >= m->deadline || !is_left(parent, rank, deaf, now))
             hp_join_group_excuse(m, rank);
     return m->joined_n > 0 && hp_join_group_is_known(m);
 }

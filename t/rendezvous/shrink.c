@@ -18,6 +18,7 @@
 enum { N = 4 };
 
 static sim s;
+static uint32_t patience = 5000; /* of the calls, ms */
 
 /* Rank `rank` of the ring of conn `member` comes as conn g, and has completed so many operations. */
 static int
@@ -25,6 +26,7 @@ shrink(int g, int member, uint64_t completed)
 {
     hp_join join = sim_derived_of(&s, member);
     join.shrink = 1;
+    join.patience = patience;
     join.started = completed + 1;
     join.completed = completed;
     return sim_join(&s, g, &join);
@@ -136,6 +138,24 @@ gone(void)
     hp_absence_see(&s.conns[2].conn, 60 * HP_SEC);
     shrink(11, 1, 1);
     ok(sim_has_ring(&s, 10, 0, 2, 1), "one whose host is cut off is not awaited");
+    sim_close(&s);
+    open_world();
+    sim_lose(&s, 3);
+    patience = 60000;
+    shrink(10, 0, 1);
+    patience = 5000;
+    for (int i = 0; i < 3; i++)
+        hp_absence_see(&s.conns[i].conn, 60 * HP_SEC);
+    hp_absence_see(&s.conns[10].conn, 60 * HP_SEC);
+    sim_break(&s, 2);
+    sim_pass(&s, 6000);
+    ok(!s.conns[10].joined, "all are, or the server is: they are awaited, even if their connections break");
+    hp_absence_see(&s.conns[10].conn, 0);
+    hp_absence_see(&s.conns[0].conn, 0);
+    sim_pass(&s, 9000);
+    ok(!s.conns[10].joined, "... and for a moment after it hears one of them");
+    sim_pass(&s, 2000);
+    ok(sim_has_ring(&s, 10, 0, 1, 1), "... but no longer");
     sim_close(&s);
 }
 

@@ -26,6 +26,7 @@ typedef struct hp_waiter {
     hoop_comm *comm;   /* the one that it drives; it may have works of others as well */
     hoop_work **works; /* one of them must be done, NULL ones aside; */
     size_t count;      /* 0: all works of comm */
+    int several;       /* its works are of several communicators; that it drives one of them does not show their end */
     int known;         /* to its works */
     /* while it sleeps; the mutex is taken behind those of drivers, of any communicator */
     pthread_mutex_t mutex;

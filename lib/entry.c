@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/thread.h"
+#include "lib/baton.h"
 #include "lib/comm.h"
 #include "lib/devices.h"
 #include "lib/progress.h"
@@ -241,6 +242,8 @@ hp_entry_wait(hp_waiter *waiter, uint64_t deadline, int interruptible)
     for (;;) {
         uint64_t now = hp_now();
         int last = slice == HP_NEVER || (deadline != HP_NEVER && deadline <= now + slice);
+        if (waiter->several)
+            hp_baton_watch(waiter);
         if (hp_progress_until(waiter, last ? deadline : now + slice))
             return 1;
         if (last)

@@ -210,22 +210,17 @@ static void
 wait_for_one(hoop_work **works, size_t count, uint64_t deadline)
 {
     hp_waiter waiter = {.works = works, .count = count};
-    int several = 0;
     for (size_t i = 0; i < count; i++) {
         hoop_comm *comm = new_comm(works, i);
         if (comm && !waiter.comm) {
             waiter.comm = comm;
             hp_progress_enter(comm);
         } else if (comm) {
-            several = 1;
+            waiter.several = 1;
             hp_progress_depart(comm);
-            hp_baton_watch(&waiter);
         }
     }
-    if (several) /* watched until the first wait ends */
-        hp_progress_until(&waiter, deadline);
-    else
-        hp_entry_wait(&waiter, deadline, 0);
+    hp_entry_wait(&waiter, deadline, 0);
     for (size_t i = 0; i < count; i++) {
         hoop_comm *comm = new_comm(works, i);
         if (comm == waiter.comm)

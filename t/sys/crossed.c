@@ -12,10 +12,11 @@
 
 enum { LIMIT_S = 120, SOON_S = 30 }; /* of an operation; as long as a busy machine may take for one of a second */
 
-typedef enum crossing { DESTROYS, BARRIER, WORK, SPLIT } crossing;
+typedef enum crossing { DESTROYS, BARRIER, WORK, SPLIT, ANY } crossing;
 
 static party p;
 static proxy *x;
+static hoop_comm *more; /* of ANY: two communicators are busy beside the one that rests */
 
 static hoop_result
 split(hoop_comm *comm)
@@ -35,9 +36,27 @@ begin_and_wait(hoop_comm *comm)
 }
 
 static hoop_result
+begin_two_and_wait(hoop_comm *comm)
+{
+    static float value[2];
+    hoop_work *works[2] = {NULL, NULL};
+    size_t index;
+    hoop_result result = hoop_iallreduce(&value[0], &value[0], 1, HOOP_FLOAT32, HOOP_SUM, comm, &works[0]);
+    result = result ? result : hoop_iallreduce(&value[1], &value[1], 1, HOOP_FLOAT32, HOOP_SUM, more, &works[1]);
+    for (int i = 0; i < 2 && result == HOOP_SUCCESS; i++)
+        result = hoop_wait_any(works, 2, -1, &index);
+    return result;
+}
+
+static hoop_result
 call(crossing how, hoop_comm *comm)
 {
-    return how == BARRIER ? hoop_barrier(comm) : how == WORK ? begin_and_wait(comm) : split(comm);
+    switch (how) {
+    case BARRIER: return hoop_barrier(comm);
+    case WORK: return begin_and_wait(comm);
+    case ANY: return begin_two_and_wait(comm);
+    default: return split(comm);
+    }
 }
 
 /* Rank 0 destroys one of the two; rank 1 first does something else. */
@@ -65,12 +84,17 @@ meet(int rank, int size, void *arg)
     proxy_stand_before(x, rank);
     hoop_result result = party_create(&world);
     result = result ? result : hoop_comm_split(world, 0, 0, &part);
+    if (*(const crossing *)arg == ANY) {
+        result = result ? result : hoop_comm_split(world, 0, 0, &more);
+        result = result ? result : hoop_barrier(more);
+    }
     result = result ? result : hoop_barrier(world);
     result = result ? result : hoop_barrier(part);
     party_mark();
     party_await_marks(size + 1); /* the test has reset all connections */
     double begun = party_clock();
     result = result ? result : cross(*(const crossing *)arg, rank, world, part);
+    result = result ? result : hoop_comm_destroy(more);
     double took = party_clock() - begun;
     party_note("after %.1f s: %d", took, (int)result);
     return result != HOOP_SUCCESS || took > SOON_S * tap_room();
@@ -104,6 +128,7 @@ main(void)
                  "one destroys a communicator, and the other is in an operation of the one that this was made of");
     test_crossed(WORK, "or waits for one that it has begun");
     test_crossed(SPLIT, "or splits that");
+    test_crossed(ANY, "or waits for one of two that it has begun, one of them in a third communicator");
     proxy_close(x);
     party_close(&p);
     return tap_failures() != 0;

@@ -19,7 +19,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LINE_ROOM = 1024 }; /* of a settings file, with newline and zero */
+enum {
+    LINE_ROOM = 1024, /* of a settings file, with newline and zero */
+    SIZE_LEAST = 4096
+};
 
 extern char **environ;
 
@@ -364,9 +367,22 @@ hp_config_resolve(hoop_config *config, const hoop_config *calls, hoop_error *err
     return result;
 }
 
-hoop_result
-hp_config_window(const hoop_config *config, hoop_error *error)
+static hoop_result
+check_size(const hoop_config *config, hp_setting setting, hoop_error *error)
 {
+    int64_t bytes = hp_config_number(config, setting);
+    if (bytes == 0 || bytes >= SIZE_LEAST)
+        return HOOP_SUCCESS;
+    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s=%s is too small: use at least %d, or 0 for automatic",
+                      hp_setting_table[setting].key, hp_config_text(config, setting), SIZE_LEAST);
+}
+
+hoop_result
+hp_config_fits(const hoop_config *config, hoop_error *error)
+{
+    if (check_size(config, HP_SET_slice_bytes, error) != HOOP_SUCCESS ||
+        check_size(config, HP_SET_stage_bytes, error) != HOOP_SUCCESS)
+        return error->code;
     int64_t window = hp_config_number(config, HP_SET_window), slices = hp_config_number(config, HP_SET_slices);
     if (window == 1)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
@@ -392,7 +408,7 @@ hp_config_check(char *const *variables, size_t n, hoop_error *error)
         if (later == n)
             result = take_variable(&config, variables[i], name, error);
     }
-    result = result ? result : hp_config_window(&config, error);
+    result = result ? result : hp_config_fits(&config, error);
     hp_secmem_free(config.secret);
     return result;
 }

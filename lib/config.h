@@ -62,8 +62,8 @@ hoop_result hp_config_put(hoop_config *config, const char *key, const char *valu
  */
 hoop_result hp_config_resolve(hoop_config *config, const hoop_config *calls, hoop_error *error);
 
-/* Whether the slices that were set fit into the window that was. */
-hoop_result hp_config_window(const hoop_config *config, hoop_error *error);
+/* Whether slices that were set fit into a window that was, and slices and stages are long enough. */
+hoop_result hp_config_fits(const hoop_config *config, hoop_error *error);
 
 /* Whether a rank would take these n variables, "HOOP_SLICES=8". Of several with one name the last counts. */
 hoop_result hp_config_check(char *const *variables, size_t n, hoop_error *error);

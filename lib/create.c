@@ -39,7 +39,7 @@ prepare(hoop_comm *comm, hoop_error *error)
     hp_cuda_options options = {.device = (int)hp_config_number(&comm->config, HP_SET_cuda_device),
                                .blocks = (int)hp_config_number(&comm->config, HP_SET_cuda_blocks)};
     hp_cuda_configure(&options);
-    result = hp_config_window(&comm->config, error);
+    result = hp_config_fits(&comm->config, error);
     if (result == HOOP_SUCCESS)
         result = hp_host_ops.open(&comm->device[0], NULL, error);
     return result;

@@ -325,6 +325,36 @@ test_lines(void)
     fails("test.conf:2: the line is longer than 1022 characters", "a longer one is refused, comments too");
 }
 
+/* Settings that are each in their range, and too small for a ring. */
+static void
+test_fits(void)
+{
+    static const struct {
+        const char *slices, *window, *slice, *stage, *text;
+    } cases[] = {
+        {"0", "0", "0", "0", NULL},
+        {"4", "5", "4096", "4k", NULL},
+        {"0", "1", "0", "0", "window=1 is too small: use at least 2"},
+        {"4", "4", "0", "0", "window=4 is too small for slices=4"},
+        {"0", "0", "4095", "0", "slice_bytes=4095 is too small: use at least 4096, or 0"},
+        {"0", "0", "0", "1", "stage_bytes=1 is too small: use at least 4096, or 0"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        hoop_error error;
+        hoop_config *config = hoop_config_new();
+        hp_err_clear(&error);
+        hoop_config_set(config, "slices", cases[i].slices);
+        hoop_config_set(config, "window", cases[i].window);
+        hoop_config_set(config, "slice_bytes", cases[i].slice);
+        hoop_config_set(config, "stage_bytes", cases[i].stage);
+        hoop_result result = hp_config_fits(config, &error);
+        ok(cases[i].text ? result == HOOP_ERR_INVALID_ARGUMENT && strstr(error.text, cases[i].text) : result == 0,
+           "slices %s, window %s, slice_bytes %s, stage_bytes %s: %s", cases[i].slices, cases[i].window, cases[i].slice,
+           cases[i].stage, error.text);
+        hoop_config_free(config);
+    }
+}
+
 static void
 test_environment(void)
 {
@@ -467,6 +497,7 @@ main(int argc, char **argv)
     test_precedence();
     test_files();
     test_lines();
+    test_fits();
     test_environment();
     test_agreement();
     test_privilege();

@@ -49,6 +49,7 @@ is 0 "$out" '... which -x mends'
 unset HOOP_SHM
 refused 'HOOP_SHM=yes: give a whole number from 0 to 1' '... with -x' -n 3 -x HOOP_SHM=yes true
 refused 'window=4 is too small for slices=4' 'settings that do not go together, once' -n 3 -x HOOP_SLICES=4 -x HOOP_WINDOW=4 true
+refused 'slice_bytes=1k is too small: use at least 4096' 'a slice that is too short' -n 3 -x HOOP_SLICE_BYTES=1k true
 export HOOP_CONF_FILE=absent HOOP_SIZE=
 run -n 1 echo here
 is here "$out" 'the ranks read settings files themselves, and get a size of their own'

@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import time
+import types
 import warnings
 import weakref
 from datetime import timedelta
@@ -742,6 +743,12 @@ def check_compress_hook():
             layer.weight.grad = None
     off = ((layer.weight.detach() - 20 * every.mean(0)).abs() / every.abs().mean(0)).max()
     assert off < 2.3 / 256, f"the sums of 20 steps are off by {off} of the magnitudes"
+    gradients, parameters = torch.zeros(4), list(layer.parameters())
+    bucket = types.SimpleNamespace(index=lambda: 0, buffer=lambda: gradients, parameters=lambda: parameters)
+    state = hoop.torch.Compression()
+    state.left(bucket, 1).fill_(0.5)
+    assert state.left(bucket, 1).tolist() == [0.5] * 4 and gradients.tolist() == [0.0] * 4
+    assert state.left(bucket, 2).tolist() == [0.0] * 4 and gradients.tolist() == [0.5] * 4, "another ring: at once"
     half = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4).bfloat16())
     half.register_comm_hook(hoop.torch.Compression(), hoop.torch.compress_hook)
     half(torch.ones(1, 4, dtype=torch.bfloat16)).sum().backward()

@@ -20,6 +20,7 @@ import torch
 import torch._dynamo  # by DistributedDataParallel, and here before the ranks are forked
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
+from hoop.torch import compress
 from torch.nn.parallel import DistributedDataParallel
 from torch_checks import raises
 from torch_starts import LIMIT, SIZE, all_end, start
@@ -96,15 +97,17 @@ def operations(store, rank):
 
 
 def smaller(store, rank):
-    """Without the middle rank, whose next operation fails; then all are back."""
-    group(rank)
+    """Without the middle rank, whose next operation fails; then all are back. What DDP's hook keeps knows its ring."""
+    world, _ = group(rank)
     meet(store, 1, rank)
+    before = compress._operations(world).ring
     members = handles(store, 2, rank)
     if rank == 1:
         raises(dist.DistBackendError, "rank", lambda: dist.all_reduce(torch.ones(1)))
     else:
         ring(2, members[::2], rank // 2)
     meet(store, 3, rank)
+    assert compress._operations(world).ring > before
 
 
 def alone(store, rank):

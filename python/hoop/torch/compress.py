@@ -28,17 +28,23 @@ class Compression:
             raise ValueError(f"wire_dtype={wire_dtype!r}: compress_hook has bfloat16, e4m3")
         self.group = group
         self.wire_dtype = wire_dtype
-        self._left: dict[int, tuple[list[Tensor], Tensor]] = {}
+        self._left: dict[int, tuple[list[Tensor], Tensor, int]] = {}
 
-    def left(self, bucket: Any) -> Tensor:
+    def left(self, bucket: Any, ring: int) -> Tensor:
         """What rounding has taken from this bucket's gradients. DDP forms its buckets anew after the first step: then that
-        of the first step is lost."""
-        parameters = list(bucket.parameters())
-        known, left = self._left.get(bucket.index(), ([], None))
+        of the first step is lost.
+
+        ring: the number of the group's ring (Operations.ring). In another ring other elements may be this rank's to round, so
+        what was left in the one before is added to the gradients at once."""
+        parameters, gradients = list(bucket.parameters()), bucket.buffer()
+        known, left, before = self._left.get(bucket.index(), ([], None, ring))
         same = len(known) == len(parameters) and all(a is b for a, b in zip(known, parameters))
-        if left is None or not same or left.numel() != bucket.buffer().numel():
-            left = torch.zeros_like(bucket.buffer())
-            self._left[bucket.index()] = (parameters, left)
+        if left is None or not same or left.numel() != gradients.numel():
+            left = torch.zeros_like(gradients)
+        elif before != ring:
+            gradients.add_(left)
+            left.zero_()
+        self._left[bucket.index()] = (parameters, left, ring)
         return left
 
 
@@ -69,5 +75,5 @@ def compress_hook(state: Compression, bucket: dist.GradBucket) -> torch.futures.
     if gradients.dtype != torch.float32:
         work = dist.all_reduce(gradients, dist.ReduceOp.AVG, group, async_op=True)
     else:
-        work = operations.average_as(state.wire_dtype, gradients, state.left(bucket))
+        work = operations.average_as(state.wire_dtype, gradients, state.left(bucket, operations.ring))
     return work.get_future().then(lambda future: future.value()[0])

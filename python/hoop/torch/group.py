@@ -21,7 +21,7 @@ from ..calls import order as check_order
 from ..calls import wire as check_wire
 from ..work import block, kept
 from . import hooks
-from .operations import Operations
+from .operations import Operations, ring_numbers
 from .reconfigure import Epochs
 from .work import forward_questions
 
@@ -234,6 +234,7 @@ class ReconfigurableBackend(HoopBackend):
         self._end_ring(f"rank {self._rank} reconfigures the process group", limit)
         self._aborted = None
         self._comm, self._store = self._epochs.join(ring, limit, self._limit, getattr(self._options, "settings", None))
+        self.ring = next(ring_numbers)
         self._rank, self._size, self._sequence, self._barriers = ring.rank, ring.size, 0, 0
         self._call_it(self._title)
         return self._done

@@ -49,6 +49,7 @@ _ON_STREAM = {name: getattr(lib, f"hoop_{name}_on_stream") for name in _FORMS}
 _Call = tuple[str, tuple[Any, ...]]  # the name of an operation, and libhoop's arguments before the communicator
 _Finish = Optional[Callable[[], None]]
 
+ring_numbers = itertools.count(1)
 _groups: weakref.WeakSet[Operations] = weakref.WeakSet()
 
 
@@ -114,6 +115,7 @@ class Operations:
         """A group without a ring."""
         self._rank, self._size, self._limit = rank, size, limit
         self._comm: Optional[int] = None
+        self.ring = 0  # a number that no other ring of this process has; 0: there was none yet
         self._store: Any = None
         self._pending: collections.OrderedDict[int, Any] = collections.OrderedDict()  # by id: works in progress, and ended ones at which nobody has looked yet
         self._naming = threading.Lock()  # held while an error of _comm is read
@@ -131,6 +133,7 @@ class Operations:
         """chosen: the program's pg_options. members: this group's ranks as the program counts them; empty: as it does."""
         self._prepare(rank, size, limit)
         self._comm, self._store = meet(store, rank, size, limit, getattr(chosen, "settings", None))
+        self.ring = next(ring_numbers)
         name_members(self._comm, members)
 
     def _call_it(self, name: str) -> None:

@@ -15,18 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * A step for one agent, beside the steps of the user. Its number of tasks is written because srun would otherwise take
- * the job's; --mpi=none because the agent is no rank of MPI.
- */
-#define SRUN                                                                                                           \
-    "srun --quiet --overlap --nodes=1 --ntasks=1 --ntasks-per-node=1 --cpu-bind=none --mpi=none --unbuffered "         \
-    "--nodelist"
+/* Of which words of a command may consist without quotes. */
+#define WORD "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:=/-"
 
 typedef struct batch_system {
     const char *name, *job; /* the variable with the job's number */
     const char *key;        /* the variable that leads to the hosts; read is called only where it is set */
-    const char *reach;
+    const char *reach;      /* NULL: see reach_by_srun */
     hoop_result (*read)(hp_host_list *hosts, const char *key, hoop_error *error);
 } batch_system;
 
@@ -91,6 +86,37 @@ read_slurm(hp_host_list *hosts, const char *key, hoop_error *error)
                       "Slurm's variable %s is \"%.60s\", which does not fit its list of hosts, \"%.60s\"; write "
                       "-H node1:4,node2:4 --rsh ssh to use neither",
                       tasks ? "SLURM_TASKS_PER_NODE" : "SLURM_JOB_CPUS_PER_NODE", slots, value);
+}
+
+/*
+ * A step for one agent, beside the steps of the user. Its number of tasks is written because srun would otherwise take
+ * the job's; --mpi=none because the agent is no rank of MPI. Some variables of a job are limits of
+ * one task. The agent is one task, and all ranks of its host would share them; labels would be in front of what it says. So
+ * srun does not see these. It hands them on to the ranks, unless the user has said what srun exports.
+ */
+static const char *
+reach_by_srun(void)
+{
+    static const char *const for_tasks[] = {"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK",   "SLURM_GPUS_PER_TASK",
+                                            "SLURM_TRES_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_NTASKS_PER_TRES",
+                                            "SLURM_GPU_BIND",      "SLURM_LABELIO"};
+    static char command[2048];
+    char without[512] = "", with[1024] = "";
+    for (size_t i = 0; i < sizeof(for_tasks) / sizeof(for_tasks[0]); i++) {
+        const char *value = variable(for_tasks[i]);
+        size_t hidden = strlen(without), given = strlen(with);
+        if (!value)
+            continue;
+        snprintf(without + hidden, sizeof(without) - hidden, "%s-u %s ", hidden ? "" : "env ", for_tasks[i]);
+        if (!variable("SLURM_EXPORT_ENV") && !variable("SRUN_EXPORT_ENV") && value[strspn(value, WORD)] == '\0' &&
+            strlen(value) < 64)
+            snprintf(with + given, sizeof(with) - given, "%s,%s=%s", given ? "" : " --export=ALL", for_tasks[i], value);
+    }
+    snprintf(command, sizeof(command),
+             "%ssrun --quiet --overlap --nodes=1 --ntasks=1 --ntasks-per-node=1 --cpu-bind=none --mpi=none "
+             "--unbuffered%s --nodelist",
+             without, with);
+    return command;
 }
 
 /* --- PBS, LSF, OAR --- */
@@ -164,7 +190,7 @@ read_flux(hp_host_list *hosts, const char *key, hoop_error *error)
 /* --- all of them --- */
 
 static const batch_system systems[] = {
-    {"Slurm", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", SRUN, read_slurm},
+    {"Slurm", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", NULL, read_slurm},
     {"PBS", "PBS_JOBID", "PBS_NODEFILE", "ssh", read_file},
     {"LSF", "LSB_JOBID", "LSB_DJOB_HOSTFILE", "ssh", read_file},
     {"LSF", "LSB_JOBID", "LSB_MCPU_HOSTS", "ssh", read_pairs},
@@ -195,7 +221,7 @@ hp_allocation_find(hp_allocation *allocation, hoop_error *error)
     allocation->lacks = with_hosts ? NULL : system->key;
     if (!with_hosts)
         return HOOP_SUCCESS;
-    allocation->reach = system->reach;
+    allocation->reach = system->reach ? system->reach : reach_by_srun();
     return system->read(&allocation->hosts, system->key, error);
 }
 

@@ -323,6 +323,17 @@ hosts_used(const hp_mapping *mapping)
     return used;
 }
 
+/* What a remote shell is called: srun, also of "env -u NAME srun". */
+static const char *
+program_of(char *const *word)
+{
+    if (strcmp(*word, "env") != 0)
+        return *word;
+    for (word++; *word && (**word == '-' || strchr(*word, '=')); word++)
+        word += strcmp(*word, "-u") == 0 && word[1];
+    return *word ? *word : "env";
+}
+
 void
 hp_mapping_announce(const hp_mapping *mapping)
 {
@@ -342,7 +353,8 @@ hp_mapping_announce(const hp_mapping *mapping)
     for (int i = 0; i < mapping->list->count && shown < NAMES; i++)
         if (mapping->ranks.count[i] > 0)
             fprintf(stderr, "%s%s", shown++ > 0 ? ", " : "", mapping->list->entry[i].name);
-    fprintf(stderr, "%s), by %s; -n and -H choose fewer\n", shown < used ? " ..." : "", mapping->options->rsh.item[0]);
+    fprintf(stderr, "%s), by %s; -n and -H choose fewer\n", shown < used ? " ..." : "",
+            program_of(mapping->options->rsh.item));
 }
 
 void

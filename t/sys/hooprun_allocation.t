@@ -5,7 +5,9 @@
 . "$abs_top_srcdir/t/tap/tap.sh"
 hooprun=$abs_top_builddir/bin/hooprun
 unset HOOP_HOSTFILE HOOP_RSH HOOP_RANK SSH_CONNECTION SLURM_JOB_ID SLURM_JOB_NODELIST \
-    SLURM_TASKS_PER_NODE SLURM_JOB_CPUS_PER_NODE SLURM_STEP_NUM_TASKS PBS_NODEFILE LSB_DJOB_HOSTFILE LSB_MCPU_HOSTS \
+    SLURM_TASKS_PER_NODE SLURM_JOB_CPUS_PER_NODE SLURM_STEP_NUM_TASKS SLURM_EXPORT_ENV \
+    SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_GPUS_PER_TASK SLURM_TRES_PER_TASK SLURM_LABELIO \
+    SLURM_NTASKS_PER_GPU SLURM_NTASKS_PER_TRES SLURM_GPU_BIND SRUN_EXPORT_ENV PBS_NODEFILE LSB_DJOB_HOSTFILE LSB_MCPU_HOSTS \
     OAR_NODEFILE OAR_NODE_FILE FLUX_URI FLUX_JOB_ID PBS_JOBID LSB_JOBID OAR_JOB_ID
 HOOP_SOCKET_IFNAME=127.0.0.0/8 # all hosts are this machine
 export HOOP_SOCKET_IFNAME
@@ -21,9 +23,17 @@ host=$1
 shift
 BY=ssh:$host exec "$@"
 END
+# It takes what srun reads from its environment for each task, and gives the command what --export says.
 cat >bin/srun <<'END'
 #!/bin/sh
+[ -z "$SLURM_CPUS_PER_TASK$SRUN_CPUS_PER_TASK$SLURM_GPUS_PER_TASK$SLURM_TRES_PER_TASK$SLURM_LABELIO" ] || exit 1
 while [ "$1" != --nodelist ]; do
+    case $1 in
+    --export=ALL,*)
+        IFS=,
+        for word in ${1#--export=ALL,}; do export "$word"; done
+        ;;
+    esac
     shift
 done
 host=$2
@@ -80,6 +90,11 @@ is 'hooprun: srun has started hooprun 8 times, and each would start all ranks; s
     "$err" 'srun hooprun is a mistake'
 run --dry-run true
 like 'node2 +rank 2, slots 1, by: srun .*--overlap .*--nodelist node2 [^ ]*hoop-launch --agent' "$out" '--dry-run shows the step'
+SLURM_CPUS_PER_TASK=8 SRUN_CPUS_PER_TASK=8 SLURM_TRES_PER_TASK=cpu=8 SLURM_LABELIO=1 \
+    run sh -c 'echo $SLURM_CPUS_PER_TASK $SRUN_CPUS_PER_TASK $SLURM_TRES_PER_TASK $BY'
+is '8 8 cpu=8 srun:node1,8 8 cpu=8 srun:node1,8 8 cpu=8 srun:node2,' "$out" \
+    'what Slurm gives to each task is not for the agent, but the ranks know it'
+like 'by srun; -n and -H' "$err" '... and it is still srun'
 run sh -c 'test $HOOP_RANK != 2 || exit 5; sleep 30'
 is 5 "$status" 'the exit status of a rank'
 like 'rank 2 \(node2, pid [0-9]+, sh\) exited with status 5' "$err" 'and its host'

@@ -491,7 +491,7 @@ signalled(hp_run *run, int number)
             hp_hosts_signal(&run->hosts, SIGSTOP);
         hp_job_server_signal(&run->server, SIGSTOP);
         (void)hp_loop_now(run->loop); /* the loop does not count the time from here */
-        kill(getpid(), SIGSTOP);
+        hp_signals_stop(&run->signals);
         (void)hp_loop_now(run->loop); /* to here */
         hp_job_server_signal(&run->server, SIGCONT);
         if (run->phase == RUNNING)

@@ -103,7 +103,25 @@ int
 hp_signals_next(hp_signals *signals)
 {
     struct signalfd_siginfo info;
-    return read(signals->fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
+    if (read(signals->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+        return 0;
+    signals->by_terminal = info.ssi_code == SI_KERNEL;
+    return (int)info.ssi_signo;
+}
+
+void
+hp_signals_stop(const hp_signals *signals)
+{
+    sigset_t set;
+    if (!signals->by_terminal) {
+        kill(getpid(), SIGSTOP);
+        return;
+    }
+    sigemptyset(&set);
+    sigaddset(&set, SIGTSTP);
+    raise(SIGTSTP);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
 void

@@ -29,7 +29,7 @@ void hp_write_queue_close(hp_write_queue *queue); /* throws away what is left; z
  * started must have them unblocked (spawn.c does).
  */
 typedef struct hp_signals {
-    int fd;
+    int fd, by_terminal; /* whether the last one was a key at the terminal */
     hp_watch *watch;
 } hp_signals;
 
@@ -37,7 +37,12 @@ typedef struct hp_signals {
  * numbers: ended by 0; SIGHUP and SIGTSTP stay ignored if this process was started so. Returns 0, or -1 with errno.
  */
 int hp_signals_open(hp_signals *signals, hp_loop *loop, const int *numbers);
-int hp_signals_next(hp_signals *signals);   /* one that has come; 0: none */
+int hp_signals_next(hp_signals *signals); /* one that has come; 0: none */
+/*
+ * After SIGTSTP: stops this process until SIGCONT. The kernel drops a terminal's Ctrl-Z where no shell could let the process go on,
+ * as under ssh -t host hooprun: then this returns at once.
+ */
+void hp_signals_stop(const hp_signals *signals);
 void hp_signals_close(hp_signals *signals); /* zeroed memory is fine */
 
 /*

@@ -28,7 +28,7 @@ shift
 exec env -i PATH="$PATH" HOME="$HOME" "$@"
 EOF
 chmod +x counter clean
-counter=$tmp/counter
+export counter=$tmp/counter
 stop_and_go()
 {
     : >pids >counts
@@ -148,4 +148,18 @@ for r in 0 1; do
     ok "rank $r's bar has come to its end" grep -q "rank $r: 3 of 3" words
 done
 is '' "$(grep -n 'of 3.*rank' words)" 'and never in a line of the other'
+
+# Here hooprun is what the terminal began with, as under "ssh -t host hooprun": no shell could let it go on.
+: >pids >counts
+rm -f enough
+mkfifo keys
+exec 7<>keys
+start sh -c 'exec script -qefc "exec \"\$hooprun\" -n 1 \"\$counter\"" /dev/null <keys' >out 2>&1
+await lines 2
+printf '\032' >&7
+ok 'Ctrl-Z is read' await seen '\^Z'
+ok 'Ctrl-Z where no shell could let the job go on: it goes on' await lines $(($(wc -l <counts) + 10))
+: >enough
+wait "$started"
+exec 7>&-
 done_testing

@@ -270,6 +270,7 @@ hp_host_start(hp_host *host, hoop_error *error)
     host->conn = hp_agent_conn_new(host->all->loop, &call, error);
     if (!host->conn)
         return error->code;
+    host->called = hp_loop_now(host->all->loop);
     host->all->started++;
     return HOOP_SUCCESS;
 }

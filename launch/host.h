@@ -24,6 +24,7 @@ typedef struct hp_host {
     int has_spec;        /* the spec was sent: the ranks are starting or running */
     uint32_t own;        /* ms: peer_timeout_ms, as its variables have it; 0: its agent has not told it yet */
     hp_lease lease;
+    uint64_t called;   /* when its agent was started */
     uint64_t heard;    /* when its agent last said anything, which it does every second while ranks run there */
     uint64_t answered; /* when the last ping was sent that its agent has answered: both directions worked then */
     uint64_t knocked;  /* when its agent last made a new connection to the server, which it does if it hears nothing */

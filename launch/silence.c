@@ -52,12 +52,17 @@ list_hosts(const hp_hosts *hosts, condition *is, int count)
 
 /* --- at the start --- */
 
-static void
-wait_until(hp_silence *s, uint64_t time)
+/* For how long a host has not answered, since it was called; 0: it has, or was not called yet. */
+static uint64_t
+unanswered(const hp_host *host)
 {
-    uint64_t next = time < s->limit ? time : s->limit;
-    hp_timer_set(s->timer, next - s->waited);
-    s->waited = next;
+    return hp_host_is_silent(host) ? hp_loop_now(host->all->loop) - host->called : 0;
+}
+
+static int
+is_late(const hp_host *host)
+{
+    return unanswered(host) >= FIRST_LINE;
 }
 
 static void
@@ -65,29 +70,36 @@ time_is_up(void *arg)
 {
     hp_silence *s = arg;
     const hp_hosts *hosts = s->hosts;
-    double seconds = (double)s->waited / (double)HP_SEC;
-    int count = count_hosts(hosts, hp_host_is_silent);
-    if (s->waited >= s->limit) {
-        for (int i = 0; i < hosts->count; i++)
-            if (hp_host_is_silent(&hosts->host[i]))
-                hp_agent_conn_report_silence(hosts->host[i].conn, s->output, seconds);
-        s->gave_up = 1;
+    uint64_t longest = 0;
+    for (int i = 0; i < hosts->count; i++) {
+        const hp_host *host = &hosts->host[i];
+        uint64_t lasts = unanswered(host);
+        longest = lasts > longest ? lasts : longest;
+        if (lasts >= s->limit) {
+            hp_agent_conn_report_silence(host->conn, s->output, (double)s->limit / (double)HP_SEC);
+            s->gave_up = 1;
+        }
+    }
+    if (s->gave_up)
         return;
-    }
-    if (count > 0) {
-        char *list = list_hosts(hosts, hp_host_is_silent, count);
-        hp_diag(s->output, "%s %s not answered for %g s; waiting up to %g s", list, count == 1 ? "has" : "have",
-                seconds, (double)s->limit / (double)HP_SEC);
+    if (longest >= s->line) {
+        int count = count_hosts(hosts, is_late);
+        char *list = list_hosts(hosts, is_late, count);
+        hp_diag(s->output, "%s %s not answered for %s%.0f s; waiting up to %g s", list, count == 1 ? "has" : "have",
+                count == 1 ? "" : "up to ", (double)longest / (double)HP_SEC, (double)s->limit / (double)HP_SEC);
         free(list);
+        while (s->line <= longest)
+            s->line *= 2;
     }
-    wait_until(s, 2 * s->waited);
+    uint64_t next = s->line < s->limit ? s->line : s->limit;
+    hp_timer_set(s->timer, next - longest);
 }
 
 void
 hp_silence_begin(hp_silence *s)
 {
-    s->waited = 0;
-    wait_until(s, FIRST_LINE);
+    s->line = FIRST_LINE;
+    hp_timer_set(s->timer, FIRST_LINE < s->limit ? FIRST_LINE : s->limit);
 }
 
 /* --- while ranks run --- */

@@ -13,9 +13,10 @@ typedef struct hp_silence {
     hp_hosts *hosts;
     hp_failure *failure; /* which ranks have failed, and how many more may (--elastic) */
     hp_output *output;
-    hp_timer *timer;         /* at the start */
-    uint64_t waited;         /* by the next time that the timer fires */
-    uint64_t limit;          /* to answer, in ns: as long as ranks have to join (bootstrap_timeout_ms) */
+    hp_timer *timer; /* at the start */
+    uint64_t line;   /* after so long the next line is due, ns */
+    uint64_t
+        limit; /* for a host to answer once it is called, ns: as long as ranks have to join (bootstrap_timeout_ms) */
     hp_timer *look;          /* while ranks run */
     hp_stall_warning *quiet; /* likewise, by host */
     int reported;

@@ -60,9 +60,9 @@ start_ranks(void)
     hp_job_server_close(&server);
 }
 
-/* Every host has its spec, and hooprun watches them; standard error goes to a file. */
+/* Standard error goes to a file. */
 static void
-begin(const char *list)
+open_all(const char *list)
 {
     char path[512];
     hoop_error error;
@@ -78,6 +78,13 @@ begin(const char *list)
     hp_failure_open(&failure, mapping.ranks.size);
     failure.running = mapping.ranks.size;
     hp_silence_open(&silence, &hosts, &failure, output);
+}
+
+/* Every host has its spec, and hooprun watches them. */
+static void
+begin(const char *list)
+{
+    open_all(list);
     start_ranks();
     hp_silence_watch(&silence);
 }
@@ -120,6 +127,34 @@ says(const char *wanted)
     if (!found)
         diag("it wrote: %s", said);
     return found;
+}
+
+static void
+call_next(void)
+{
+    hoop_error error;
+    if (hp_host_start(hp_hosts_next(&hosts), &error) != HOOP_SUCCESS)
+        bail("%s", error.text);
+}
+
+/* Of many hosts some are called late: each has its own time to answer. */
+static void
+check_answers(void)
+{
+    open_all("a:1,b:1");
+    hp_silence_begin(&silence);
+    call_next();
+    pass(50 * HP_SEC, "");
+    call_next();
+    pass(9 * HP_SEC, "");
+    is_int(0, silence.gave_up, "two hosts were called 59 and 9 s ago, and have not answered");
+    pass(2 * HP_SEC, "");
+    is_int(1, silence.gave_up, "60 s: that is too long");
+    end();
+    ok(says("hooprun: a has not answered within 60 s: ") && !strstr(said, "b has not answered within"),
+       "the one that was called before is named");
+    ok(says("hooprun: a has not answered for 5 s; waiting up to 60 s\n") && says(" a has not answered for 40 s;"),
+       "lines before say who is awaited");
 }
 
 static void
@@ -247,6 +282,7 @@ main(void)
     tap_limit(60);
     plan_lazy();
     signal(SIGPIPE, SIG_IGN);
+    check_answers();
     check_one();
     check_several();
     check_elastic();

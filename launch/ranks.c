@@ -213,9 +213,7 @@ signal_group(pid_t group, int signal)
 {
     siginfo_t any;
     int ours = group > 0 && waitid(P_PGID, (id_t)group, &any, WEXITED | WNOHANG | WNOWAIT) == 0;
-    if (ours)
-        kill(-group, signal);
-    return ours;
+    return ours && kill(-group, signal) == 0;
 }
 
 /* What timeout(1), or a shell with job control, has put into another group of a rank's session. */

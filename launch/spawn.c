@@ -445,12 +445,14 @@ mark(table *all, pid_t ancestor)
     return found;
 }
 
-static void
+/* Returns how many have got it. */
+static int
 signal_marked(const table *all, int signal)
 {
+    int n = 0;
     for (size_t i = 0; i < all->count; i++)
-        if (all->list[i].marked)
-            kill(all->list[i].pid, signal);
+        n += all->list[i].marked && kill(all->list[i].pid, signal) == 0;
+    return n;
 }
 
 size_t
@@ -472,11 +474,10 @@ hp_proctree_signal(pid_t ancestor, int signal)
 {
     table all = {0};
     read_table(&all);
-    int found = mark(&all, ancestor);
-    if (signal != 0)
-        signal_marked(&all, signal);
+    mark(&all, ancestor);
+    int signalled = signal_marked(&all, signal);
     free(all.list);
-    return found;
+    return signalled;
 }
 
 /* A pass that finds nothing running may have missed a child born during the pass, before its parent stopped: the second

@@ -60,7 +60,7 @@ void hp_spawn_fill_standard(void);
 /* The living descendants of `ancestor`; *list is to be freed. Returns how many there are. */
 size_t hp_proctree_list(pid_t ancestor, pid_t **list);
 
-/* Sends `signal` (0: none) to every living descendant of `ancestor`; returns how many there are. */
+/* Sends `signal` to every living descendant of `ancestor`; returns how many have got it: one of another user may not. */
 int hp_proctree_signal(pid_t ancestor, int signal);
 
 /*

@@ -126,6 +126,8 @@ read_file(hp_host_list *hosts, const char *key, hoop_error *error)
 {
     hoop_error why;
     hoop_result result = hp_hostfile_read(hosts, variable(key), &why);
+    for (int i = 0; i < hosts->count; i++)
+        set_slots(&hosts->entry[i], hosts->entry[i].slots + hosts->entry[i].mentions);
     return result == HOOP_SUCCESS ? result : hp_err_set(error, result, "%s: %s", key, why.text);
 }
 

@@ -106,6 +106,8 @@ printf 'p1\np1\np2\n' >nodes
 PBS_JOBID=9.head PBS_NODEFILE=nodes run sh -c "$who"
 is '0 ssh:p1 2,1 ssh:p1 2,2 ssh:p2 1,' "$out" 'PBS: the file names a host for each slot'
 is 'hooprun: 3 ranks on 2 hosts of PBS job 9.head (p1, p2), by ssh; -n and -H choose fewer' "$err" 'and it says so'
+PBS_JOBID=9.head PBS_NODEFILE=nodes run -N 2 true
+is 'hooprun: -N 2 puts 2 ranks on p2, which has 1 slot; write a smaller -N or slots=2' "$err" 'more ranks on a host than its slots'
 PBS_JOBID=9.head run -n 2 sh -c "$who"
 is '0 2,1 2,' "$out" 'PBS without its file: here'
 is 'hooprun: this is PBS job 9.head, but PBS_NODEFILE is not set, so all ranks run on this machine; write the hosts: -H node1:4,node2:4, or --hostfile FILE; -H localhost means this machine only' \

@@ -243,7 +243,7 @@ start(hp_agent_conn *c, hp_spawn_step *step)
     spawn.fd[0] = p.in[0];
     spawn.fd[1] = p.out[1];
     spawn.fd[2] = p.err[1];
-    spawn.death_signal = local ? 0 : SIGTERM;
+    spawn.death_signal = local ? 0 : SIGKILL; /* it ignores SIGTERM, which hooprun's process group may get */
     c->pid = hp_spawn_start(&spawn, step);
     close(p.in[0]);
     close(p.out[1]);

@@ -79,7 +79,7 @@ check_start(void)
     begin(NULL);
     is_string("ssh node1 /opt/hoop-launch --agent", agent->command, "the command is run");
     is_string(agent->command, conn->command, "and can be printed");
-    is_int(SIGTERM, agent->death_signal, "a remote shell ends with the launcher");
+    is_int(SIGKILL, agent->death_signal, "a remote shell ends with the launcher");
     is_int(0, hp_agent_conn_reaped(conn, 4711, 0), "another process is none of its business");
     end();
 }

@@ -139,6 +139,17 @@ launcher_killed()
     done
 }
 
+# So is what a remote shell does behind its command.
+shell_lingers()
+{
+    printf '#!/bin/sh\necho $$ >>pids\nshift\n"$@"\nsleep 300 & echo $! >>pids\nwait\n' >lingers
+    chmod +x lingers
+    launch 5 --rsh ./lingers -H n1 "$rank"
+    kill -KILL "$started"
+    wait "$started" 2>/dev/null
+    ok 'launcher killed: nothing is left of a remote shell and its ranks' await none_left
+}
+
 # The launcher's whole process group killed, as timeout -s KILL or a batch system does.
 group_killed()
 {
@@ -260,7 +271,7 @@ others()
     kill "$(cat pids)"
 }
 
-for name in told stubborn told_twice grouped two_at_once launcher_killed group_killed agent_killed stopped one_fails orphans unread fails_unread forwarded others; do
+for name in told stubborn told_twice grouped two_at_once launcher_killed shell_lingers group_killed agent_killed stopped one_fails orphans unread fails_unread forwarded others; do
     scene "$name" "$name"
 done
 scenes_end

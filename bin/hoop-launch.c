@@ -76,6 +76,7 @@ launch(int argc, char **argv)
     hp_options options;
     hp_mapping mapping = {0};
     hoop_error error;
+    signal(SIGTTOU, SIG_IGN); /* in the background, under "stty tostop", it would be stopped without its agents */
     int status = hp_options_parse(&options, argc, argv), by_signal = 0;
     if (status == HP_OPTIONS_RUN &&
         (check_settings(&options, &error) != HOOP_SUCCESS ||

@@ -37,6 +37,7 @@ typedef struct draft {
     span word; /* for errors */
     span pattern;
     int slots, max_slots;
+    char plain[HP_HOST_NAME]; /* "me@fd00::1", the pattern of what had brackets */
     char iface[HP_HOST_IFACE], addr[HP_HOST_ADDR];
 } draft;
 
@@ -242,7 +243,7 @@ set_slots(parser *p, int *slots, span word, span value)
     return HOOP_SUCCESS;
 }
 
-/* "[fd00::1]:4", "fd00::1", "node[1-4]:8", "node1:8": cuts the slots off; what is left is the pattern. */
+/* "[fd00::1]:4", "me@[fd00::1]", "fd00::1", "node[1-4]:8", "node1:8": cuts the slots off; what is left is the pattern. */
 static hoop_result
 begin_entry(parser *p, span word)
 {
@@ -252,8 +253,10 @@ begin_entry(parser *p, span word)
     int literal = colon && (memchr(host.at, ':', host.size) != colon || (close && colon < close));
     p->entry = (draft){.word = word, .pattern = word};
     p->open = 1;
-    if (literal && host.at[0] == '[' && close && !at) {
-        p->entry.pattern = (span){host.at + 1, (size_t)(close - host.at) - 1};
+    if (literal && host.at[0] == '[' && close) {
+        snprintf(p->entry.plain, sizeof(p->entry.plain), "%.*s%.*s", (int)(host.at - word.at), word.at,
+                 (int)(close - host.at) - 1, host.at + 1);
+        p->entry.pattern = (span){p->entry.plain, strlen(p->entry.plain)};
         colon = close + 1 < host.at + host.size ? close + 1 : NULL;
         if (colon && *colon != ':')
             return complain(p, word, "has text after ']' that is not :SLOTS; write [fd00::1]:4");
@@ -363,14 +366,14 @@ hoop_result
 hp_hostfile_parse(hp_host_list *hosts, const char *source, int lines, const char *text, size_t n, hoop_error *error)
 {
     parser p = {.hosts = hosts, .source = source, .lines = lines, .error = error};
-    char *tidied = hp_xcalloc(LINE_MAX_BYTES, 1);
+    char *tidied = hp_xcalloc(n + 1, 1);
     hoop_result result = HOOP_SUCCESS;
     size_t at = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* behind the mark of some editors for UTF-8 */
     while (at < n && result == HOOP_SUCCESS) {
         const char *newline = memchr(text + at, '\n', n - at);
         size_t size = newline ? (size_t)(newline - text) - at : n - at;
         p.line++;
-        if (size > LINE_MAX_BYTES || memchr(text + at, '\0', size))
+        if ((lines && size > LINE_MAX_BYTES) || memchr(text + at, '\0', size))
             result = complain(&p, (span){text + at, size}, "is not text; a hostfile has one host a line");
         else
             result = take_line(&p, tidied, tidy(tidied, text + at, size));

@@ -40,6 +40,7 @@ static const good accepted[] = {
     {"fd00::1", "fd00::1 0/1;"},
     {"[fd00::1]:4", "fd00::1 4/0;"},
     {"[fd00::1]", "fd00::1 0/1;"},
+    {"alice@[fd00::1]:4, bob@[fd00::2]", "alice@fd00::1 4/0;bob@fd00::2 0/1;"},
     {"fe80::1%eth0 slots=2", "fe80::1%eth0 2/0;"},
     {"node1 slots=2\r\nnode2 slots=2\r\n", "node1 2/0;node2 2/0;"},
     {"\xef\xbb\xbfnode1 slots=2\r\n", "node1 2/0;"},
@@ -157,6 +158,14 @@ check_others(void)
     is_int(60000, hosts.count, "has 60000 hosts");
     is_int(2, hosts.entry[59999].mentions, "each mentioned twice");
     hp_hostfile_free(&hosts);
+    enum { MANY = 9000, EACH = 10 };
+    char *list = malloc(MANY * EACH + 1);
+    for (int i = 0; i < MANY; i++)
+        sprintf(list + (size_t)i * EACH, "node%05d,", i);
+    is_int(HOOP_SUCCESS, hp_hostfile_parse(&hosts, "-H", 0, list, MANY * EACH, &error), "a list of 90,000 bytes");
+    is_int(MANY, hosts.count, "has all its hosts");
+    hp_hostfile_free(&hosts);
+    free(list);
 }
 
 static void

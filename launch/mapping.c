@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "base/number.h"
 #include "base/say.h"
+#include "launch/agent_msg.h"
 #include "launch/hostfile.h"
 #include "launch/spawn.h"
 #include "launch/xalloc.h"
@@ -102,6 +103,12 @@ hp_rank_map_fill(hp_rank_map *map, const hp_host_list *hosts, const hp_rank_map_
     }
     if (next < ranks)
         return too_many(hosts, request, ranks, error);
+    for (int i = 0; i < hosts->count; i++)
+        if (map->count[i] > HP_SPEC_RANKS)
+            return hp_err_set(
+                error, HOOP_ERR_INVALID_ARGUMENT,
+                "%.80s would have %d ranks, and a host can have %d; list more hosts, or start fewer ranks",
+                hosts->entry[i].name, map->count[i], HP_SPEC_RANKS);
     /* With -N a host that has slots takes no more than these; a host without slots takes any number. */
     for (int i = 0; request->per_host > 0 && i < hosts->count; i++) {
         const hp_host_entry *host = &hosts->entry[i];

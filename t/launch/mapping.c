@@ -52,6 +52,7 @@ static const row rows[] = {
     {"a", {.most = 3, .local = 1, .cores = 8}, "0+3 "},
     {"a[1-9]:65536", {.most = 3}, "0+3 3+0 3+0 3+0 3+0 3+0 3+0 3+0 3+0 "},
     {"a[1-9]:65536", {0}, "589824 ranks are more than hoop's limit of 65536"},
+    {"a:20000,b", {0}, "a would have 20000 ranks, and a host can have 16384; list more hosts, or start fewer ranks"},
 };
 
 static void

@@ -29,7 +29,7 @@ _hoop()
 
     while read -r name kind value; do
         kinds[$name]=$kind values[$name]=$value
-    done < <("${COMP_WORDS[0]}" --complete-options 2>/dev/null)
+    done < <("${COMP_WORDS[0]/#\~\//$HOME/}" --complete-options 2>/dev/null)
     _hoop_words
     cur=${words[${#words[@]} - 1]} prev=${words[${#words[@]} - 2]}
 

@@ -16,6 +16,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <search.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -254,8 +255,10 @@ begin_entry(parser *p, span word)
     p->entry = (draft){.word = word, .pattern = word};
     p->open = 1;
     if (literal && host.at[0] == '[' && close) {
-        snprintf(p->entry.plain, sizeof(p->entry.plain), "%.*s%.*s", (int)(host.at - word.at), word.at,
-                 (int)(close - host.at) - 1, host.at + 1);
+        int n = snprintf(p->entry.plain, sizeof(p->entry.plain), "%.*s%.*s", (int)(host.at - word.at), word.at,
+                         (int)(close - host.at) - 1, host.at + 1);
+        if (n >= (int)sizeof(p->entry.plain))
+            return complain(p, word, "is no address; write [fd00::1]:4");
         p->entry.pattern = (span){p->entry.plain, strlen(p->entry.plain)};
         colon = close + 1 < host.at + host.size ? close + 1 : NULL;
         if (colon && *colon != ':')
@@ -450,14 +453,34 @@ numeric(hp_addr *addr, const char *text)
     return a.length != 0;
 }
 
-/* Whether an address is this machine's: only then bind succeeds. */
+static int
+can_bind(const hp_addr *addr)
+{
+    int fd = socket(addr->u.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int can = fd >= 0 && bind(fd, &addr->u.any, addr->length) == 0;
+    if (fd >= 0)
+        close(fd);
+    return can;
+}
+
+/* Whether an address is this machine's. bind alone does not tell: with net.ipv4.ip_nonlocal_bind it succeeds for any. */
 static int
 is_own(const hp_addr *addr)
 {
-    int fd = socket(addr->u.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    int own = fd >= 0 && bind(fd, &addr->u.any, addr->length) == 0;
-    if (fd >= 0)
-        close(fd);
+    struct ifaddrs *all = NULL;
+    hp_addr plain = *addr;
+    hp_addr_unmap(&plain);
+    if (!can_bind(&plain) || getifaddrs(&all) < 0)
+        return 0;
+    int own = hp_addr_is_loopback(&plain) || hp_addr_is_any(&plain);
+    for (const struct ifaddrs *entry = all; entry && !own; entry = entry->ifa_next) {
+        hp_addr has = {.length = plain.length};
+        if (!entry->ifa_addr || entry->ifa_addr->sa_family != plain.u.any.sa_family)
+            continue;
+        memcpy(&has.u, entry->ifa_addr, has.length);
+        own = hp_addr_same_host(&has, &plain);
+    }
+    freeifaddrs(all);
     return own;
 }
 

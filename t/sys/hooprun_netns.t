@@ -38,6 +38,13 @@ is 1 "$status" 'a namespace that is not there'
 like "^hooprun: cannot start on $id-9: .ip netns exec $id-9 .*/hoop-launch --agent. ended with status" "$(cat err)" 'said'
 like "^$id-9\\| Cannot open network namespace" "$(cat err)" "in ip's own words"
 
+# Where any address can be bound, as with keepalived, another host's is still another host's.
+ip netns exec "$id-1" sh -c 'echo 1 >/proc/sys/net/ipv4/ip_nonlocal_bind && exec "$@"' sh \
+    "$hooprun" --rsh 'ip netns exec' --dry-run -H "$net.1:1,$net.2:1" true >out 2>err </dev/null ||
+    bail "ip_nonlocal_bind cannot be set: $(cat err)"
+like "$net.2 +rank 1.*by: ip netns exec $net.2 " "$(cat out)" 'an address of another host, with ip_nonlocal_bind'
+nok '... and our own is here' grep -q "ip netns exec $net.1" out
+
 # hooprun itself in a namespace, without a route to anywhere: no name resolves, and loopback leads to no other host.
 alone()
 {

@@ -17,7 +17,8 @@ enum {
     SLICE_SHARED = 128 << 10,    /* through memory the cache counts */
     SLICE_LEAST = 4096,
     STAGE = 8 << 20, /* over a network the parts of all-pairs are few and long; what is not used takes no memory */
-    STAGE_ONE_HOST = 768 << 10,
+    STAGE_ONE_HOST = 2 << 20, /* over TCP: parts of twice the length, and the block still in the cache */
+    STAGE_SHARED = 768 << 10,
     BLOCKS = 4,            /* of an all-pairs at least, so that one is summed while others travel, */
     BLOCK_PART = 32 << 10, /* unless their parts have fewer bytes */
     HALVES_LEAST = 8,      /* ranks; below, the ring's few hops cost less than the two more copies */
@@ -329,7 +330,7 @@ hp_plan_depth(hp_plan_options *options, uint32_t *window, int one_host)
         *bytes = options->in_memory ? SLICE_SHARED : SLICE;
     *bytes = *bytes < SLICE_LEAST ? SLICE_LEAST : *bytes & ~(SLICE_LEAST - 1U);
     if (options->stage_bytes == 0)
-        options->stage_bytes = one_host ? STAGE_ONE_HOST : STAGE;
+        options->stage_bytes = options->in_memory ? STAGE_SHARED : one_host ? STAGE_ONE_HOST : STAGE;
     options->stage_bytes =
         options->stage_bytes < SLICE_LEAST ? SLICE_LEAST : options->stage_bytes & ~(SLICE_LEAST - 1U);
     options->one_bytes = options->one_bytes ? options->one_bytes : LEVELS_ONE;

@@ -474,9 +474,9 @@ test_slice_bytes(void)
 }
 
 static uint32_t
-stage_bytes(uint32_t set, int one_host)
+stage_bytes(uint32_t set, int one_host, int in_memory)
 {
-    hp_plan_options o = {.stage_bytes = set};
+    hp_plan_options o = {.stage_bytes = set, .in_memory = in_memory};
     uint32_t window = 0;
     hp_plan_depth(&o, &window, one_host);
     return o.stage_bytes;
@@ -487,7 +487,7 @@ static void
 parts_are(uint64_t bytes, int one_host, uint64_t part, uint64_t loops)
 {
     static const int ranks[] = {0, 1, 2, 3};
-    hp_plan_options o = {.channels = 1};
+    hp_plan_options o = {.channels = 1, .in_memory = one_host};
     hp_call call = {.kind = HP_ALLREDUCE, .dtype = HOOP_FLOAT32, .op = HOOP_SUM, .root = -1, .ordered = 1};
     uint32_t window = 0;
     hp_plan plan;
@@ -501,8 +501,9 @@ parts_are(uint64_t bytes, int one_host, uint64_t part, uint64_t loops)
 static void
 test_stage_bytes(void)
 {
-    ok(stage_bytes(0, 1) == 768 << 10 && stage_bytes(0, 0) == 8 << 20, "stages fit the path");
-    ok(stage_bytes(100, 0) == 4096 && stage_bytes(1 << 20, 1) == 1 << 20, "one that is set stays, from 4096 on");
+    ok(stage_bytes(0, 1, 1) == 768 << 10 && stage_bytes(0, 1, 0) == 2 << 20 && stage_bytes(0, 0, 0) == 8 << 20,
+       "stages fit the path");
+    ok(stage_bytes(100, 0, 0) == 4096 && stage_bytes(1 << 20, 1, 1) == 1 << 20, "one that is set stays, from 4096 on");
     parts_are(64 << 10, 0, 32 << 10, 1);
     parts_are(1 << 20, 0, 64 << 10, 4);
     parts_are(64 << 20, 0, 399424, 43);

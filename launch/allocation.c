@@ -15,9 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of which words of a command may consist without quotes. */
-#define WORD "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:=/-"
-
 typedef struct batch_system {
     const char *name, *job; /* the variable with the job's number */
     const char *key;        /* the variable that leads to the hosts; read is called only where it is set */
@@ -90,9 +87,9 @@ read_slurm(hp_host_list *hosts, const char *key, hoop_error *error)
 
 /*
  * A step for one agent, beside the steps of the user. Its number of tasks is written because srun would otherwise take
- * the job's; --mpi=none because the agent is no rank of MPI. Some variables of a job are limits of
- * one task. The agent is one task, and all ranks of its host would share them; labels would be in front of what it says. So
- * srun does not see these. It hands them on to the ranks, unless the user has said what srun exports.
+ * the job's; --mpi=none because the agent is no rank of MPI. Some variables of a job are limits of one task. The agent is
+ * one task, and all ranks of its host would share them; labels would be in front of what it says. So srun does not see
+ * these. It hands them on to the ranks, unless the user has said what srun exports.
  */
 static const char *
 reach_by_srun(void)
@@ -100,6 +97,7 @@ reach_by_srun(void)
     static const char *const for_tasks[] = {"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK",   "SLURM_GPUS_PER_TASK",
                                             "SLURM_TRES_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_NTASKS_PER_TRES",
                                             "SLURM_GPU_BIND",      "SLURM_LABELIO"};
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:=/-"; /* no quotes */
     static char command[2048];
     char without[512] = "", with[1024] = "";
     for (size_t i = 0; i < sizeof(for_tasks) / sizeof(for_tasks[0]); i++) {
@@ -108,7 +106,7 @@ reach_by_srun(void)
         if (!value)
             continue;
         snprintf(without + hidden, sizeof(without) - hidden, "%s-u %s ", hidden ? "" : "env ", for_tasks[i]);
-        if (!variable("SLURM_EXPORT_ENV") && !variable("SRUN_EXPORT_ENV") && value[strspn(value, WORD)] == '\0' &&
+        if (!variable("SLURM_EXPORT_ENV") && !variable("SRUN_EXPORT_ENV") && value[strspn(value, plain)] == '\0' &&
             strlen(value) < 64)
             snprintf(with + given, sizeof(with) - given, "%s,%s=%s", given ? "" : " --export=ALL", for_tasks[i], value);
     }

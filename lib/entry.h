@@ -67,8 +67,8 @@ hoop_result hp_entry_order(hoop_comm *comm, hoop_work *first);
 hoop_result hp_entry_on_stream(hoop_comm *comm, hoop_work *work, const void *send, const void *recv, void *stream);
 
 /*
- * hp_progress_until with visits (visit.h). interruptible: or until the program interrupts it,
- * and what is waited for is over then all the same. 1: it is over.
+ * hp_progress_until with visits (visit.h). interruptible: or until the program interrupts it, and what is waited for is over
+ * then all the same. 1: it is over.
  */
 int hp_entry_wait(hp_waiter *waiter, uint64_t deadline, int interruptible);
 

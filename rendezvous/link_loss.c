@@ -24,8 +24,7 @@ enum {
     DEAF_MS = 5000,  /* of a host, if a connection to it ended: what a host that hears nothing sends still arrives */
     SEEN_MS = 1000,  /* a rank that sent a frame so lately is alive */
     LEFT_MS = 10000, /* a rank that has left has nothing more for who dials it for so long */
-    RELISTEN_MS = 10000, /* so soon after a cut every host has answered, and every rank has dialled again */
-    CUT_MS = 60000       /* a rank that is cut off is expected for so long */
+    CUT_MS = 60000   /* a rank that is cut off is expected for so long */
 };
 
 int
@@ -196,7 +195,7 @@ hp_link_loss_is_deaf(hp_link_losses *losses, const hp_witness *w, uint64_t now)
             *(w[i].silence >= losses->peer_timeout / 2 ? &silent : &heard) += 1;
     if (!heard && (silent || losses->deaf))
         losses->deaf = now;
-    return losses->deaf && now - losses->deaf < RELISTEN_MS * HP_MS;
+    return losses->deaf && now - losses->deaf < HP_RELISTEN_MS * HP_MS;
 }
 
 /* Whether a rank has been away for `ms`; one that is proven to be alive may still dial. */

@@ -79,6 +79,8 @@ int hp_link_loss_stayed_away(const hp_link_losses *losses, const hp_witness *wit
 /* The least operation that was reported with a lost link; 0: none. */
 uint64_t hp_link_loss_oldest(const hp_link_losses *losses);
 
+enum { HP_RELISTEN_MS = 10000 }; /* so soon after a cut every host has answered, and every rank has dialled again */
+
 /*
  * Whether the server's own host is, or was a moment ago, cut off: no rank that is connected has acknowledged anything for
  * half of peer_timeout. Then the silence of a host, and the end of a connection to it, tell nothing of the ranks there.

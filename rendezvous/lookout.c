@@ -77,7 +77,7 @@ hp_absence_see(const hp_job_conn *conn, uint64_t silence)
 }
 
 int
-hp_absence_may_be(const hp_job_conn *conn)
+hp_absence_was_silent(const hp_job_conn *conn)
 {
     const uint64_t *silence = silence_of(conn);
     return silence && *silence >= HP_SILENT;
@@ -216,18 +216,18 @@ static void
 conclude(hp_enquiry *e, hp_job *job, hp_probe_state state, uint64_t now)
 {
     int answered = state == HP_PROBE_ALIVE || state == HP_PROBE_HELD || state == HP_PROBE_ENDED;
-    int refused = state == HP_PROBE_ENDED && e->who.proxied;
+    int refused = state == HP_PROBE_ENDED && e->who.proxied, vain = !answered && state != HP_PROBE_NONE;
     uint64_t pause = answered ? 0 : (now - e->opened) / AGAIN_PART; /* an answer counts for some seconds only */
     pause = pause < AGAIN_MS * HP_MS ? AGAIN_MS * HP_MS : pause < AGAIN_MOST_MS * HP_MS ? pause : AGAIN_MOST_MS * HP_MS;
     e->again = state == HP_PROBE_ASKED ? now : e->asked + pause;
     hp_probe_stop(&e->probe);
     e->refused = !refused ? 0 : e->refused ? e->refused : e->asked;
     e->asked = 0;
-    e->vain = answered ? 0 : e->vain;
+    e->vain = answered ? 0 : e->vain + vain;
     e->answered = answered ? now : e->answered;
-    if (!answered && state != HP_PROBE_NONE && ++e->vain == 1)
+    if (vain && e->vain == 1)
         hp_absence_ping(job, &e->who);
-    if (!answered && state != HP_PROBE_NONE && e->vain >= VAIN_MOST)
+    else if (vain && e->vain >= VAIN_MOST)
         hp_job_unreached(job, &e->who, proven_silence(e, job, now), now);
     else if (answered && (!e->who.proxied || (refused && now - e->refused >= peer_timeout(job, &e->who))))
         hp_job_probed(job, &e->who, state == HP_PROBE_ENDED, now);

@@ -2,8 +2,8 @@
 /*
  * lookout: looks once a second whether the hosts of a server's members acknowledge what was sent to them, and asks absent
  * processes by a connection to their data listener: those whose control connection broke and that have not dialled again,
- * and those whose host has acknowledged nothing for half of peer_timeout. Each is alive, has ended, or is cut off: the job is told
- * (hp_job_probed, hp_job_unreached), and judges.
+ * and those whose host has acknowledged nothing for half of peer_timeout. Each is alive, has ended, or is cut off: the job is
+ * told (hp_job_probed, hp_job_unreached), and judges.
  */
 #ifndef HP_LOOKOUT_H
 #define HP_LOOKOUT_H
@@ -17,8 +17,8 @@ int hp_absence_list(const hp_job *job, const hp_member **out, int most);
 /* For how many ns the other host of a connection has acknowledged nothing; 0: it does. About once a second. */
 void hp_absence_see(const hp_job_conn *conn, uint64_t silence);
 
-/* Whether it was silent at the last look: then the end of this connection is no proof that its process has ended. */
-int hp_absence_may_be(const hp_job_conn *conn);
+/* Whether that host was silent at the last look: then the end of this connection is no proof that its process has ended. */
+int hp_absence_was_silent(const hp_job_conn *conn);
 
 /*
  * For how many ns the host of a process has acknowledged nothing on any of its connections; 0: on one it acknowledges. Those that

@@ -216,7 +216,7 @@ on_closed(void *arg, const hoop_error *error)
                      error->text);
     }
     /* a reset, or a host that hears nothing gives up; a process that ends closes its connections */
-    if (error->code == HOOP_ERR_SYSTEM || (!error->code && hp_absence_may_be(&p->conn))) {
+    if (error->code == HOOP_ERR_SYSTEM || (!error->code && hp_absence_was_silent(&p->conn))) {
         hp_job_broke(&p->conn, hp_loop_now(p->server->loop));
         discard(p);
     } else {

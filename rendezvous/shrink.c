@@ -61,8 +61,6 @@ hp_shrink_end(const hp_job *job, const hp_join *join)
     hp_roster_fail(parent, &error);
 }
 
-enum { RELISTEN_MS = 10000 }; /* so soon after an outage of its own host the server has heard all that are there */
-
 /* Whether nobody who is connected acknowledges what the server sends, or did until a moment ago. */
 static int
 is_deaf(const hp_roster *parent, hp_join_group *m, uint64_t now)
@@ -76,7 +74,7 @@ is_deaf(const hp_roster *parent, hp_join_group *m, uint64_t now)
             *(m->joined[i].silence >= m->peer_timeout / 2 ? &silent : &heard) += 1;
     if (silent && !heard)
         m->deaf = now;
-    return m->deaf && now - m->deaf < RELISTEN_MS * HP_MS;
+    return m->deaf && now - m->deaf < HP_RELISTEN_MS * HP_MS;
 }
 
 /* A rank that is away may come back for as long as a member dials. deaf: what the server does not hear proves nothing. */

@@ -321,6 +321,15 @@ class Works(unittest.TestCase):
                     asyncio.run(asyncio.wait_for(_awaited(work), 0.05))
         self.assertEqual(TOTAL, asyncio.run(asyncio.wait_for(_awaited(work), 20))[0])
 
+    def dies(self, alive):
+        """The array does, as operations go on."""
+        for _ in range(50):
+            comm.allreduce(mine())
+            comm.iallreduce(mine())
+        gc.collect()
+        self.assertIsNone(alive())
+        comm.barrier()
+
     def test_dropped(self):
         """The array of a dropped work lives until the operation has ended, and no longer."""
         with Late():
@@ -331,12 +340,7 @@ class Works(unittest.TestCase):
             gc.collect()
             if RANK > 0:
                 self.assertIsNotNone(alive())
-        for _ in range(50):
-            comm.allreduce(mine())
-            comm.iallreduce(mine())
-        gc.collect()
-        self.assertIsNone(alive())
-        comm.barrier()
+        self.dies(alive)
 
     def test_dropped_in_a_group(self):
         """libhoop is told of the work when the group ends, and the array does not live until the ring does."""
@@ -346,12 +350,7 @@ class Works(unittest.TestCase):
             del x, work
             gc.collect()
             self.assertIsNotNone(alive())
-        for _ in range(50):
-            comm.allreduce(mine())
-            comm.iallreduce(mine())
-        gc.collect()
-        self.assertIsNone(alive())
-        comm.barrier()
+        self.dies(alive)
 
     def test_dropped_while_destroying(self):
         """A work that is dropped while another thread destroys its communicator: the array lives until that has ended."""

@@ -322,9 +322,9 @@ test_end(void)
     start_split(1);
     for (int g = 4; g <= 14; g += 10) {
         hp_absence_see(&s.conns[g].conn, HP_SEC / 2);
-        int may = hp_absence_may_be(&s.conns[g].conn);
+        int may = hp_absence_was_silent(&s.conns[g].conn);
         hp_absence_see(&s.conns[g].conn, 3 * HP_SEC);
-        ok(!may && hp_absence_may_be(&s.conns[g].conn), "%s: a host that was silent may have given up",
+        ok(!may && hp_absence_was_silent(&s.conns[g].conn), "%s: a host that was silent may have given up",
            g == 4 ? "in a ring" : "in a split");
     }
     sim_close(&s);

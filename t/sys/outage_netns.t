@@ -179,9 +179,11 @@ forgotten_while_out()
     op_2=$started
     job message message 28 1
     netns_pull 3
+    out=$(date +%s)
     sleep 8
     netns_forget 2 3
     netns_plug 3
+    diag "the cable was out for $(($(date +%s) - out)) s"
     all_well op message
     like 'the connection to rank [12] .*broke, and is there again' "$(cat op.1 op.2)" "$what: they are made again"
     took=$(last message.1 | cut -d' ' -f3)

@@ -86,23 +86,23 @@ netns_find() { ip link set "${id}v$1" master "$bridge"; }
 # They are sent to a hardware address that no host has.
 netns_part() { ip -n "$id-$1" neigh replace "$net.$2" lladdr 02:00:00:00:00:fe dev eth0 nud permanent; }
 
-# A rule of the routes for what comes in looks at the ports, before the rule of local addresses does.
+# A rule of the routes for what comes in looks at the ports, before the rule of local addresses does. One command for each
+# host: a cable may be out meanwhile, and beside other work a script gets on slowly.
 netns_forget()
 {
-    for i in "$1" "$2"; do
-        ip -n "$id-$i" rule add pref 100 lookup local
-        ip -n "$id-$i" rule del pref 0
-    done
     ip netns exec "$id-$1" cat /proc/net/tcp | awk -v to="$2" '
         function hex(text, i, n) { for (i = 1; i <= length(text); i++) n = 16 * n + index("123456789ABCDEF", substr(text, i, 1)); return n }
         $4 == "01" {
             split($2, mine, ":"); split($3, other, ":")
             if (hex(substr(other[1], 1, 2)) == to) print hex(mine[2]), hex(other[2])
         }' >"connections-$1-$2"
-    while read -r mine other; do
-        ip -n "$id-$1" rule add pref 50 iif eth0 from "$net.$2" ipproto tcp sport "$other" dport "$mine" blackhole
-        ip -n "$id-$2" rule add pref 50 iif eth0 from "$net.$1" ipproto tcp sport "$mine" dport "$other" blackhole
-    done <"connections-$1-$2"
+    netns_blackhole "$2" '"sport " $2 " dport " $1' <"connections-$1-$2" | ip -n "$id-$1" -batch -
+    netns_blackhole "$1" '"sport " $1 " dport " $2' <"connections-$1-$2" | ip -n "$id-$2" -batch -
+}
+netns_blackhole()
+{
+    awk -v from="$net.$1" 'BEGIN { print "rule add pref 100 lookup local\nrule del pref 0" }
+        { print "rule add pref 50 iif eth0 from " from " ipproto tcp " '"$2"' " blackhole" }'
 }
 
 netns_deafen()

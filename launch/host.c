@@ -173,19 +173,25 @@ hp_hosts_hear(hp_hosts *hosts, hp_host_event *e)
     return 0;
 }
 
+static void
+ping_one(hp_host *host)
+{
+    uint8_t now[8];
+    hp_put64(now, hp_loop_now(host->all->loop));
+    tell(host, HP_MSG_PING, now, sizeof(now));
+}
+
 /* What still waits to be sent tells the agent the same. */
 static void
 ping(void *arg)
 {
     hp_hosts *hosts = arg;
-    uint8_t now[8];
-    hp_put64(now, hp_loop_now(hosts->loop));
     for (int i = 0; i < hosts->count; i++) {
         hp_host *host = &hosts->host[i];
         if (!host->has_spec || !is_remote(host) || host->conn->state == HP_AGENT_CONN_OVER ||
             hp_buffer_size(&host->conn->out.buffer) > 0)
             continue;
-        tell(host, HP_MSG_PING, now, sizeof(now));
+        ping_one(host);
     }
     hp_timer_set(hosts->ping, hosts->pace);
 }
@@ -254,9 +260,12 @@ hp_host_send_spec(hp_host *host, const hp_job_server *server, hp_winsize winsize
     hp_spec_free(&spec);
     host->has_spec = 1;
     host->heard = host->answered = hp_loop_now(host->all->loop);
-    hp_agent_conn_push(host->conn);
-    if (is_remote(host))
-        hp_timer_set(host->all->ping, 0);
+    if (!is_remote(host)) {
+        hp_agent_conn_push(host->conn);
+        return;
+    }
+    ping_one(host); /* right behind it: from the start its agent knows that the network may be cut */
+    hp_timer_set(host->all->ping, 0);
 }
 
 /* --- one host --- */

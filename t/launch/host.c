@@ -196,9 +196,9 @@ check_spec(void)
     run_all();
     const char *types = sent(0, 1);
     char last[16];
-    snprintf(last, sizeof(last), "%d ", HP_MSG_GO);
+    snprintf(last, sizeof(last), "%d %d ", HP_MSG_GO, HP_MSG_PING);
     ok(strlen(types) > strlen(last) && strcmp(types + strlen(types) - strlen(last), last) == 0,
-       "a spec ends with GO: %s", types);
+       "a spec ends with GO, and a ping is right behind it: no cut comes between: %s", types);
     sent(1, 1);
     hp_hosts_stdin(&hosts, (const uint8_t *)"x", 1);
     hp_hosts_stdin_end(&hosts);
@@ -350,7 +350,7 @@ check_pings(void)
     sent(0, 1);
     sent(1, 1);
     fake_loop_advance(loop, 0);
-    is_string("16 ", sent(1, 0), "an agent is pinged as soon as it has its spec");
+    is_string("16 ", sent(1, 0), "once more as soon as that is sent");
     fake_loop_advance(loop, 7 * HP_SEC);
     is_string("16 16 ", sent(1, 0), "and each three seconds, a tenth of the time-out");
     fake_process_exit(fake_process_at(0), 9);

@@ -199,11 +199,17 @@ run_direct(const hp_arith *arith, const hp_command *command)
         direct_piece(arith, command, i, smaller(piece, command->count - i));
 }
 
-static void
-load(const hp_arith *arith, const hp_command *command, int source, size_t index, float *values, size_t count)
+/* A source's values, where they are if they are float32, else decoded into `room`. */
+static const float *
+view(const hp_arith *arith, const hp_command *command, int source, size_t index, float *room, size_t count)
 {
     const hp_operand *operand = &command->src[source];
-    arith->decode[hp_dtype_index(type_of(command, operand))](values, at(command, operand, index), count);
+    hoop_dtype type = type_of(command, operand);
+    const void *from = at(command, operand, index);
+    if (type == HOOP_FLOAT32)
+        return from;
+    arith->decode[hp_dtype_index(type)](room, from, count);
+    return room;
 }
 
 /* What rounding to `rounded` has taken from the values. A difference is no finite number if one of the two is none. */
@@ -241,21 +247,34 @@ store(const hp_arith *arith, const hp_command *command, size_t index, float *val
     }
 }
 
+/* Values that stay as they are go straight from a float32 source, and to the one destination if that is float32. */
 static void
 run_through_float(const hp_arith *arith, const hp_command *command)
 {
     float a[PIECE_FLOATS];
     float b[PIECE_FLOATS];
+    hoop_dtype type = type_of(command, &command->dst[0]);
+    int direct = command->destinations == 1 && type == HOOP_FLOAT32;
+    int changes = divides(command) || command->destinations == 2;
     for (size_t i = 0; i < command->count; i += PIECE_FLOATS) {
         size_t count = smaller(PIECE_FLOATS, command->count - i);
-        load(arith, command, 0, i, a, count);
+        void *first = at(command, &command->dst[0], i);
+        float *to = direct ? first : a;
+        const float *values = view(arith, command, 0, i, command->sources == 2 ? a : to, count);
         if (command->sources == 2) {
-            load(arith, command, 1, i, b, count);
-            arith->reduce[HOOP_FLOAT32](command->op, a, a, b, count);
+            arith->reduce[HOOP_FLOAT32](command->op, to, values, view(arith, command, 1, i, b, count), count);
+            values = to;
         }
+        if (!direct && !changes) {
+            arith->encode[hp_dtype_index(type)](first, values, count);
+            continue;
+        }
+        if (values != to)
+            memcpy(to, values, count * sizeof(*to));
         if (divides(command))
-            arith->divide[HOOP_FLOAT32](a, command->divisor, count);
-        store(arith, command, i, a, count);
+            arith->divide[HOOP_FLOAT32](to, command->divisor, count);
+        if (!direct)
+            store(arith, command, i, to, count);
     }
 }
 

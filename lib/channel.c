@@ -254,7 +254,8 @@ static uint64_t
 post_at(hp_channel *channel, hp_slot *slot, hp_link *link, const hp_frame *frame, hp_spot spot, uint64_t count)
 {
     const hp_plan *plan = &slot->work->plan[channel->o.index];
-    uint32_t bytes = (uint32_t)(spot.where == HP_STAGE ? hp_plan_wire_bytes(plan, count) : count * plan->elem);
+    uint32_t bytes = (uint32_t)(spot.where == HP_STAGE || spot.where == HP_SLOT ? hp_plan_wire_bytes(plan, count)
+                                                                                : count * plan->elem);
     uint64_t run = UINT64_MAX; /* slots and stages are in one piece */
     if (count > 0 && (spot.where == HP_SENDBUF || spot.where == HP_RECVBUF)) {
         hp_side side = spot.where == HP_SENDBUF ? HP_SIDE_SEND : HP_SIDE_RECV;
@@ -274,6 +275,7 @@ take_stage(hp_channel *channel, hoop_work *work)
     if (channel->free_stages == 0)
         return 0;
     work->stage[c] = channel->free_stage[--channel->free_stages];
+    work->rooms[c] = 0;
     return 1;
 }
 

@@ -140,7 +140,10 @@ place_staged(const hp_plan *plan, const hp_step *step)
     return p;
 }
 
-/* What is sent, received and summed; each through the stage where the host cannot address the user's memory. */
+/*
+ * What is sent, received and summed. What is given and results pass a slot where the host cannot address the user's memory, or
+ * where they are converted: a result leaves the step's slot before what is given comes in.
+ */
 static hp_placement
 place_allpairs(const hp_plan *plan, const hp_step *step, const hp_place_options *o)
 {
@@ -148,12 +151,12 @@ place_allpairs(const hp_plan *plan, const hp_step *step, const hp_place_options 
     int loads = (step->flags & HP_STEP_LOAD) != 0, copies = (step->flags & HP_STEP_COPY) != 0;
     int narrow = plan->narrow, direct = o->direct && !narrow; /* what is copied is converted, too */
     int sums = (step->flags & HP_STEP_REDUCE) != 0, passes = direct && plan->kind == HP_ALLREDUCE;
-    if (loads && direct)
-        p.send = in_at(step);
-    else if (!loads && passes)
+    if (loads)
+        p.send = direct ? in_at(step) : slot;
+    else if (passes)
         p.send = out_at(step);
-    if (copies && !sums && direct)
-        p.recv = out_at(step);
+    if (copies && !sums)
+        p.recv = direct ? out_at(step) : slot;
     if (copies && !sums && !direct)
         add(&p, copy(p.recv, out_at(step), step->recv_count));
     if (loads && !direct)
@@ -167,7 +170,7 @@ place_allpairs(const hp_plan *plan, const hp_step *step, const hp_place_options 
                        .ordered = plan->ordered,
                        .divide = 1,
                        .where = HP_STAGE,
-                       .vectors = step->stage_into,
+                       .vectors = step->stage_sum,
                        .stride = plan->part,
                        .sums = plan->sums};
     if (copies)

@@ -17,13 +17,15 @@ enum {
     SLICE_SHARED = 128 << 10,    /* through memory the cache counts */
     SLICE_LEAST = 4096,
     STAGE = 8 << 20, /* over a network the parts of all-pairs are few and long; what is not used takes no memory */
-    STAGE_ONE_HOST = 2 << 20, /* over TCP: parts of twice the length, and the block still in the cache */
+    STAGE_ONE_HOST = 1 << 20, /* over TCP: the block stays in the cache */
     STAGE_SHARED = 768 << 10,
-    BLOCKS = 4,            /* of an all-pairs at least, so that one is summed while others travel, */
-    BLOCK_PART = 32 << 10, /* unless their parts have fewer bytes */
-    HALVES_LEAST = 8,      /* ranks; below, the ring's few hops cost less than the two more copies */
-    HALVES_PART = 8 << 10, /* bytes; longer parts do better on the ring */
-    LEVELS_ONE = 1 << 10,  /* see one_bytes, whole_bytes and block_bytes */
+    BLOCKS = 4,               /* of an all-pairs at least, so that one is summed while others travel, */
+    PART = 32 << 10,          /* unless their parts have fewer bytes; */
+    PART_ONE_HOST = 64 << 10, /* where a frame costs most, more */
+    PART_MOST = 256 << 10,    /* longer ones, and a block more of them is waited for at the end */
+    HALVES_LEAST = 8,         /* ranks; below, the ring's few hops cost less than the two more copies */
+    HALVES_PART = 8 << 10,    /* bytes; longer parts do better on the ring */
+    LEVELS_ONE = 1 << 10,     /* see one_bytes, whole_bytes and block_bytes */
     LEVELS_WHOLE = 12 << 10,
     LEVELS_BLOCK = 128 << 10,
     EXCHANGE_TWO = 48 << 10, /* longer vectors of two ranks would hold each other up on one connection */
@@ -148,9 +150,10 @@ fits_doubling(const hp_call *call, int size, const hp_plan_options *options)
 
 /* Rooms for parts that the all-pairs need in the stage: see schedule.c. */
 static uint64_t
-rooms_of(int size)
+rooms_of(int size, hp_kind kind)
 {
-    return 6 * (uint64_t)size - 4;
+    uint64_t n = (uint64_t)size, vectors = kind == HP_ALLREDUCE || kind == HP_REDUCE ? n - 1 : 2 * (n - 1);
+    return 2 + vectors + n;
 }
 
 /*
@@ -162,8 +165,8 @@ is_narrow(const hp_call *call, int size, const hp_plan_options *options)
 {
     uint64_t bytes = call->count * hp_dtype_size((hoop_dtype)call->dtype);
     uint64_t ranks = call->kind == HP_REDUCE_SCATTER ? (uint64_t)size : 1;
-    uint64_t least =
-        SUMS_APART + rooms_of(size) * hp_dtype_bytes(HP_SCALED, HP_SCALED_BLOCK) + HP_SCALED_BLOCK * sizeof(float);
+    uint64_t least = SUMS_APART + rooms_of(size, (hp_kind)call->kind) * hp_dtype_bytes(HP_SCALED, HP_SCALED_BLOCK) +
+                     HP_SCALED_BLOCK * sizeof(float);
     return call->wire && !options->in_memory && bytes > options->spread_bytes / ranks &&
            (call->wire != HOOP_WIRE_E4M3 || least <= options->stage_bytes);
 }
@@ -333,6 +336,7 @@ hp_plan_depth(hp_plan_options *options, uint32_t *window, int one_host)
         options->stage_bytes = options->in_memory ? STAGE_SHARED : one_host ? STAGE_ONE_HOST : STAGE;
     options->stage_bytes =
         options->stage_bytes < SLICE_LEAST ? SLICE_LEAST : options->stage_bytes & ~(SLICE_LEAST - 1U);
+    options->part_bytes = options->part_bytes ? options->part_bytes : one_host ? PART_ONE_HOST : PART;
     options->one_bytes = options->one_bytes ? options->one_bytes : LEVELS_ONE;
     options->whole_bytes = options->whole_bytes ? options->whole_bytes : LEVELS_WHOLE;
     options->block_bytes = options->block_bytes ? options->block_bytes : LEVELS_BLOCK;
@@ -399,11 +403,13 @@ rooms_fit(const hp_plan *plan, uint64_t rooms, uint64_t stage)
 static void
 cut_allpairs(hp_plan *plan, const hp_plan_options *options)
 {
-    uint64_t n = (uint64_t)plan->size, line = line_of(plan), parts = plan->block ? 1 : n, rooms = rooms_of(plan->size);
+    uint64_t n = (uint64_t)plan->size, line = line_of(plan), parts = plan->block ? 1 : n;
     int gathers = plan->kind == HP_ALLREDUCE || plan->kind == HP_REDUCE, scaled = plan->wire == HP_SCALED;
-    uint64_t most = rooms_fit(plan, rooms, options->stage_bytes);
-    uint64_t wanted = ceil_div(plan->count, parts * BLOCKS), least = hp_plan_wire_fits(plan, BLOCK_PART);
-    uint64_t slice = hp_plan_wire_fits(plan, options->slice_bytes), whole = scaled ? CACHE_LINE * line : line;
+    uint64_t rooms = rooms_of(plan->size, plan->kind), most = rooms_fit(plan, rooms, options->stage_bytes);
+    uint64_t wanted = ceil_div(plan->count, parts * BLOCKS), least = hp_plan_wire_fits(plan, options->part_bytes);
+    uint64_t longest = options->slice_bytes < PART_MOST ? options->slice_bytes : PART_MOST;
+    uint64_t slice = hp_plan_wire_fits(plan, longest), whole = scaled ? CACHE_LINE * line : line;
+    least = least > line ? least : line;
     wanted = wanted > least ? wanted : least;
     slice = scaled && slice < line ? line : slice; /* a block at least */
     wanted = wanted < slice ? wanted : slice;
@@ -418,9 +424,8 @@ cut_allpairs(hp_plan *plan, const hp_plan_options *options)
     plan->part = most;
     plan->slices = (uint32_t)n - 1;
     plan->sums = ceil_div(rooms * most, whole) * whole;
-    plan->window = gathers ? 2 * plan->slices : plan->slices + 1;
-    if (plan->window > HP_ORDERED_MOST)
-        plan->window = HP_ORDERED_MOST;
+    plan->window = plan->slices + 1;
+    plan->slots = (rooms - n) * most;
     plan->steps = (gathers ? 2 * plan->loops + 3 : plan->loops + 1) * plan->slices;
 }
 

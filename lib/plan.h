@@ -36,6 +36,7 @@ typedef struct hp_plan_options {
     uint32_t stage_bytes;  /* gather buffer: spread applies while size * bytes fits, doubling while log2 size + 1 do */
     uint32_t spread_bytes; /* and while what each rank receives, size - 1 or log2 size vectors, is no more; 0: never */
     uint32_t halves_bytes; /* largest vector for the halves */
+    uint32_t part_bytes;   /* of a part of the all-pairs at least, where there are several blocks */
     const hp_host_map *hosts; /* NULL, or a map that is not known: no levels */
     hp_levels levels;         /* where they can be */
     int in_memory;            /* all ranks share memory: no element travels in a narrower type */
@@ -65,6 +66,7 @@ typedef struct hp_plan {
     uint64_t part;   /* halves: elements of one of the n parts, the last ones may be short or empty; all-pairs, levels:
                         room of a part in the stage, of HP_SCALED whole blocks */
     uint64_t sums;   /* where sums in rank order, and narrow ones, lie in the stage until they are whole */
+    uint64_t slots;  /* all-pairs: where n slots of a part each lie in the stage */
     uint32_t window; /* steps in progress at once; 0: as many as the channel has slots */
     int exchanges;   /* doubling, levels: partners share a connection; no rank of a doubling announces itself */
     const hp_host_map *hosts; /* levels: who is where */

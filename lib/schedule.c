@@ -38,12 +38,13 @@
  *     S = n - 1: step k of a row deals with the ranks D(k) further and D(k) back, as in PAIRS.
  *     allreduce, reduce: row 2t     LOAD SEND: each owner its part of block t      RECV COPY: results of block t - 2
  *                        row 2t + 1 RECV: the own part of block t, from all        SEND: the own result of block t - 1
- *       The first step of row 2t + 1 sums the part of block t - 1: REDUCE DIVIDE, and COPY if the result goes to recvbuf.
+ *       The last step of row 2t + 1 sums the part of block t: REDUCE DIVIDE, and COPY if the result goes to recvbuf.
  *       Of a reduce only the root gets results.
  *     reduce_scatter: row t LOAD SEND: block t; RECV: the own part of block t - 1, which the last step sums.
- *   The stage has rooms for a part each: twice n for parts to be summed, by distance (the own result takes room 0), then
- *   2 S for what is sent and 2 S for results, where the host cannot address the user's memory. A window of 2 S steps (a
- *   reduce_scatter: S + 1) keeps every room until its last reader has retired.
+ *   The stage has rooms for a part each: two for own results, of even blocks and of odd ones, then S for the parts to be
+ *   summed, by distance, and S more in a reduce_scatter, where the next row brings those of the next block. Behind them are
+ *   n slots, for what is given and for results, where the host cannot address the user's memory. A window of S + 1 steps
+ *   keeps every room until its last reader has retired.
  *
  * In the chains, GATHER and SCATTER a rank whose row 0 has nothing to send announces itself with an empty frame.
  */
@@ -348,14 +349,14 @@ owned(const hp_plan *plan, const int *order, uint64_t block, int owner)
 static hp_step
 allpairs_step(const hp_plan *plan, const int *order, int position, uint64_t i)
 {
-    uint64_t s = plan->slices, row = i / s, k = i % s, none = plan->loops, n = (uint64_t)plan->size;
+    uint64_t s = plan->slices, row = i / s, k = i % s, none = plan->loops;
     int distance = hp_pair_distance(plan->size, (uint32_t)k);
     int to = wrap((int64_t)position + distance, plan->size), from = wrap((int64_t)position - distance, plan->size);
     int gathers = plan->kind == HP_ALLREDUCE || plan->kind == HP_REDUCE, odd = row % 2 == 1;
     /* blocks; what is below 0 wraps round and is none, too */
     uint64_t given = gathers ? (odd ? none : row / 2) : row, taken = gathers ? (odd ? row / 2 : none) : row - 1;
     uint64_t handed = gathers && odd ? row / 2 - 1 : none, collected = gathers && !odd ? row / 2 - 2 : none;
-    uint64_t summed = gathers ? (k == 0 ? handed : none) : (k == s - 1 ? taken : none);
+    uint64_t summed = k == s - 1 ? taken : none, vectors = gathers ? 2 : 2 + taken % 2 * s;
     hp_step step = {.flags = HP_STEP_STAGED, .from = distance, .to = distance};
     if (given < plan->loops) {
         hp_own part = owned(plan, order, given, to);
@@ -363,7 +364,6 @@ allpairs_step(const hp_plan *plan, const int *order, int position, uint64_t i)
         step.in = part.in;
         step.send_count = part.count;
         step.send_first = given == 0;
-        step.stage_send = (2 * n + i % (2 * s)) * plan->part;
     }
     if (handed < plan->loops && (plan->kind == HP_ALLREDUCE || to == plan->root)) {
         hp_own part = owned(plan, order, handed, position);
@@ -371,14 +371,14 @@ allpairs_step(const hp_plan *plan, const int *order, int position, uint64_t i)
         step.out = part.out;
         step.send_count = part.count;
         step.send_first = handed == 0 && k > 0 && owned(plan, order, 0, to).count == 0;
-        step.stage_send = handed % 2 * n * plan->part;
+        step.stage_send = handed % 2 * plan->part;
     }
     if (taken < plan->loops) {
         hp_own part = owned(plan, order, taken, position);
         step.flags |= part.count > 0 || i == s ? HP_STEP_RECV : 0;
         step.recv_count = part.count;
         step.recv_first = taken == 0;
-        step.stage_recv = (taken % 2 * n + (uint64_t)distance) * plan->part;
+        step.stage_recv = (vectors + (uint64_t)distance - 1) * plan->part;
     }
     if (collected < plan->loops && (plan->kind == HP_ALLREDUCE || position == plan->root)) {
         hp_own part = owned(plan, order, collected, from);
@@ -386,7 +386,6 @@ allpairs_step(const hp_plan *plan, const int *order, int position, uint64_t i)
         step.out = part.out;
         step.recv_count = part.count;
         step.recv_first = collected == 0 && k > 0 && owned(plan, order, 0, position).count == 0;
-        step.stage_recv = (2 * n + 2 * s + i % (2 * s)) * plan->part;
     }
     if (summed < plan->loops) {
         step.own = owned(plan, order, summed, position);
@@ -394,7 +393,8 @@ allpairs_step(const hp_plan *plan, const int *order, int position, uint64_t i)
             step.flags |= HP_STEP_REDUCE | HP_STEP_DIVIDE;
         if (step.own.count > 0 && (plan->kind != HP_REDUCE || position == plan->root))
             step.flags |= HP_STEP_COPY;
-        step.stage_into = summed % 2 * n * plan->part;
+        step.stage_into = summed % 2 * plan->part;
+        step.stage_sum = (vectors - 1) * plan->part;
     }
     return step;
 }

@@ -8,21 +8,42 @@
 
 enum { FOLD_PIECE = 2048 }; /* elements; whole blocks of HP_SCALED */
 
-/* There is a piece for every step in the window. */
+/* There is a piece for every step in the window: of the channel, or for the all-pairs of the operation's stage. */
 static uint8_t *
 memory(hp_channel *channel, hp_slot *slot)
 {
-    if (!slot->memory)
+    int c = channel->o.index;
+    const hp_plan *plan = &slot->work->plan[c];
+    uint64_t *taken = &slot->work->rooms[c];
+    if (slot->memory)
+        return slot->memory;
+    if (plan->algorithm != HP_ALG_ALLPAIRS) {
         slot->memory = channel->free_piece[--channel->free_pieces];
+        return slot->memory;
+    }
+    slot->room = ~*taken & (*taken + 1); /* the first one that is free: it is in the cache */
+    *taken |= slot->room;
+    uint64_t at = plan->slots + (uint64_t)__builtin_ctzll(slot->room) * plan->part;
+    slot->memory = slot->work->stage[c] + hp_plan_wire_bytes(plan, at);
     return slot->memory;
 }
 
 void
 hp_slot_free(hp_channel *channel, hp_slot *slot)
 {
-    if (slot->memory)
+    if (slot->room)
+        slot->work->rooms[channel->o.index] &= ~slot->room;
+    else if (slot->memory)
         channel->free_piece[channel->free_pieces++] = slot->memory;
     slot->memory = NULL;
+    slot->room = 0;
+}
+
+/* Where elements are of the wire's type. */
+static int
+is_packed(hp_where where)
+{
+    return where == HP_SLOT || where == HP_STAGE;
 }
 
 uint8_t *
@@ -31,7 +52,7 @@ hp_slot_address(hp_channel *channel, hp_slot *slot, hp_spot spot, uint64_t *run)
     hoop_work *work = slot->work;
     const hp_plan *plan = &work->plan[channel->o.index];
     switch (spot.where) {
-    case HP_SLOT: return memory(channel, slot) + spot.at * plan->elem;
+    case HP_SLOT: return memory(channel, slot) + hp_plan_wire_bytes(plan, spot.at);
     case HP_STAGE: return work->stage[channel->o.index] + plan->packed + hp_plan_wire_bytes(plan, spot.at);
     case HP_PLAIN: return work->stage[channel->o.index] + spot.at * plan->elem;
     case HP_SENDBUF: return hp_work_at(work, HP_SIDE_SEND, spot.at, run);
@@ -77,7 +98,7 @@ operand_at(hp_channel *channel, hp_slot *slot, hp_spot spot, uint64_t at, uint64
     uint64_t run = UINT64_MAX;
     spot.at += at;
     int wide = slot->work->plan[channel->o.index].wide; /* then the command's wire type is the array's */
-    hp_operand operand = {.ptr = hp_slot_address(channel, slot, spot, &run), .wire = (spot.where == HP_STAGE) != wide};
+    hp_operand operand = {.ptr = hp_slot_address(channel, slot, spot, &run), .wire = is_packed(spot.where) != wide};
     *count = least(*count, run);
     return operand;
 }
@@ -123,7 +144,7 @@ gather_blocks(hp_channel *channel, hp_slot *slot, const hp_task *task, uint64_t 
 static int
 has_blocks(const hp_plan *plan, const hp_task *task)
 {
-    return plan->wire == HP_SCALED && (task->src[0].where == HP_STAGE || task->dst[0].where == HP_STAGE);
+    return plan->wire == HP_SCALED && (is_packed(task->src[0].where) || is_packed(task->dst[0].where));
 }
 
 /*

@@ -40,12 +40,13 @@ typedef struct hp_step {
     hp_own own;            /* all-pairs, levels: the part that this rank sums */
     uint64_t stage_send;   /* halves, doubling, all-pairs: sends begin here in the stage */
     uint64_t stage_into;   /* halves: a reduction's result, or the loaded vector's beginning, goes here; all-pairs: the
-                            parts to be summed begin here, by the distance of the rank that they come from; levels: by
-                            rank of the host, or by host */
+                            own elements where they are rounded, and the result; levels: the parts to be summed, by rank of
+                            the host, or by host */
     uint64_t stage_recv;   /* element offset in the gather buffer of what is received; a spread's sends start at 0 */
     int members, self;     /* levels: vectors of a sum, the own one among them, and which of them is the own one; */
     const int *numbers;    /* and in order, their numbers one after the other; NULL: 0, 1, 2 ... */
-    uint64_t stage_sum;    /* levels: the result goes here, as the array's type, */
+    uint64_t stage_sum;    /* levels: the result goes here, as the array's type; all-pairs: the part that comes from
+                            distance d begins d parts behind it */
     uint64_t stage_packed; /* and what goes to other hosts here, as the wire's */
 } hp_step;
 

@@ -79,6 +79,7 @@ struct hoop_work {
     hp_block *blocks;       /* one of each rank, if the work is for calls with counts; else NULL */
     hp_plan plan[HP_CHANNELS_MAX];
     uint8_t *stage[HP_CHANNELS_MAX]; /* its gather buffer, while it has one */
+    uint64_t rooms[HP_CHANNELS_MAX]; /* all-pairs: slots of the stage that steps hold, a bit each */
     hoop_work *next_in[HP_CHANNELS_MAX];
 };
 

@@ -104,7 +104,7 @@ same_meaning(const config *c, int position, const hp_step *sent, const hp_step *
         return got->stage_recv - sent->stage_send == c->plan.count;
     case HP_ALG_ALLPAIRS: /* what is given, into the receiver's room of the sender; or a result */
         if (sent->flags & HP_STEP_LOAD)
-            return got->stage_recv / c->plan.part % (uint64_t)n == (uint64_t)sent->to;
+            return (got->stage_recv / c->plan.part - 2) % (uint64_t)(n - 1) + 1 == (uint64_t)sent->to;
         return sent->out == got->out || c->plan.kind == HP_REDUCE;
     case HP_ALG_LEVELS: /* what is complete lies at one place of the vector */
         return !(sent->flags & HP_STEP_WHOLE) || sent->in == got->out;

@@ -300,7 +300,8 @@ is_mislaid(const sim_ring *o, const hp_channel *c)
     uint64_t seen = 0;
     uint32_t held = 0;
     for (uint32_t i = 0; i < HP_WINDOW_MAX + c->free_pieces && c->free_pieces <= o->window; i++) {
-        const uint8_t *piece = i < HP_WINDOW_MAX ? c->slot[i].memory : c->free_piece[i - HP_WINDOW_MAX];
+        const hp_slot *slot = i < HP_WINDOW_MAX ? &c->slot[i] : NULL;
+        const uint8_t *piece = !slot ? c->free_piece[i - HP_WINDOW_MAX] : slot->room ? NULL : slot->memory;
         size_t at = piece ? (size_t)(piece - c->memory) : 0, number = at / o->slice_bytes;
         if (!piece)
             continue;
@@ -310,6 +311,27 @@ is_mislaid(const sim_ring *o, const hp_channel *c)
         held++;
     }
     return held != o->window;
+}
+
+/* The slots of a stage that steps hold are those that its operation counts, each once; the others are filled with rubbish. */
+static int
+rooms_are_mislaid(const hp_channel *c, const hp_slot *slot)
+{
+    const hp_plan *plan = &slot->work->plan[c->o.index];
+    uint64_t held = 0;
+    for (int i = 0; i < HP_WINDOW_MAX; i++) {
+        uint64_t room = c->slot[i].work == slot->work ? c->slot[i].room : 0;
+        if (room & held)
+            return 1;
+        held |= room;
+    }
+    for (int k = 0; k < plan->size; k++)
+        if (!(held >> k & 1)) {
+            uint64_t at = plan->slots + (uint64_t)k * plan->part;
+            memset(slot->work->stage[c->o.index] + hp_plan_wire_bytes(plan, at), 0xde,
+                   hp_plan_wire_bytes(plan, plan->part));
+        }
+    return held != slot->work->rooms[c->o.index] || (plan->size < 64 && held >> plan->size);
 }
 
 /* What has retired is free for any step: free slots and freed gather buffers are filled with rubbish. */
@@ -347,6 +369,9 @@ progress(ring *r, int rank)
     if (r->o->device.on_ask && !r->o->net.on_ask && stopped)
         r->overlooked |= look_again(m);
     r->mislaid |= is_mislaid(r->o, m->channel);
+    for (int i = 0; i < HP_WINDOW_MAX; i++)
+        if (m->channel->slot[i].room)
+            r->mislaid |= rooms_are_mislaid(m->channel, &m->channel->slot[i]);
     if (hp_channel_passed(m->channel) != before && !r->mislaid)
         spoil_free_memory(r->o, m);
     return moved;

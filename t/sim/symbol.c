@@ -381,7 +381,7 @@ admit(world *w, rank *r)
     if (r->admitted == w->plan.steps || r->admitted - r->retired == window_of(w))
         return 0;
     memset(s, 0, sizeof(*s));
-    s->memory = r->memory + r->admitted % w->c->window * w->slot_count;
+    s->memory = r->memory + r->admitted % window_of(w) * w->slot_count;
     s->number = r->admitted;
     s->step = hp_schedule_at(&r->plan, w->c->order, r->position, r->admitted);
     s->place = hp_place(&r->plan, &s->step, &w->c->place);
@@ -522,7 +522,7 @@ open_rank(world *w, rank *r, int position)
     r->admitted = r->received = r->worked = r->sent = r->retired = r->submitted = r->done = 0;
     r->wire_count = 0;
     r->wires = calloc((size_t)w->c->size, sizeof(*r->wires));
-    r->memory = calloc(w->c->window * w->slot_count + 1, sizeof(sym));
+    r->memory = calloc(window_of(w) * w->slot_count + 1, sizeof(sym));
     r->plain = calloc(w->plain_count + 1, sizeof(sym));
     r->stage = calloc(w->stage_count + 1, sizeof(sym));
     r->commands = calloc(w->command_room, sizeof(command));
@@ -549,6 +549,8 @@ run_channel(world *w, uint32_t channel)
     hp_plan_make(&w->plan, &w->c->call, w->ranks[0].user.blocks, w->c->order, n, &w->c->options, channel,
                  w->c->channels);
     w->slot_count = w->c->options.slice_bytes / w->plan.elem;
+    if (w->plan.algorithm == HP_ALG_ALLPAIRS)
+        w->slot_count = w->plan.part;
     w->plain_count = w->plan.packed / w->plan.elem;
     w->stage_count = hp_plan_wire_fits(&w->plan, w->c->options.stage_bytes - w->plan.packed);
     w->command_room = HP_TASKS * (WINDOW_MAX + 1) + (uint64_t)n; /* an unfold is n commands */

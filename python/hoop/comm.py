@@ -765,7 +765,7 @@ class Group:
 
     def _give_up(self, interrupt: BaseException, keep: object, work: c_void_p) -> None:
         """A signal's handler has raised this in the start of the group: the ring is over, as in a blocking call."""
-        why = ending.told(self._comm._rank, interrupt) or f"rank {self._comm._rank} was interrupted"
+        why = ending.interrupted(self._comm._rank, interrupt)
         lib.hoop_comm_abort(self._comm._handle, ending.encoded(why))
         if not work.value:
             lib.hoop_igroup_end(self._comm._handle, byref(work))

@@ -25,6 +25,11 @@ def told(rank: int, error: Optional[BaseException]) -> str:
     return f"rank {rank} ended with {type(error).__name__}" + (f": {words}" if words else "")
 
 
+def interrupted(rank: int, error: BaseException) -> str:
+    """What the others are told if `error` ends a wait of this rank."""
+    return told(rank, error) or f"rank {rank} was interrupted"
+
+
 def encoded(why: str) -> bytes:
     """A reason as libhoop takes it. What UTF-8 cannot express, as parts of a file's name, becomes "?"."""
     return why.encode(errors="replace")

@@ -92,7 +92,7 @@ def wait_whole(handle: int, comm: int, rank: int) -> int:
         return waited.wait_until(None)
     except BaseException as error:
         if waited.places[0]:
-            lib.hoop_comm_abort(comm, ending.encoded(ending.told(rank, error) or f"rank {rank} was interrupted"))
+            lib.hoop_comm_abort(comm, ending.encoded(ending.interrupted(rank, error)))
             lib.hoop_work_free(waited.places[0])
         raise
 

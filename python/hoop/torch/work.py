@@ -21,7 +21,7 @@ from torch.distributed import DistBackendError
 from torch.futures import Future
 
 from .._library import lib
-from ..ending import Pending, encoded, told
+from ..ending import Pending, encoded, interrupted
 from ..work import Waited, block, received, wait_whole
 from . import futures as _  # waits for futures heed Ctrl-C
 from . import hooks
@@ -100,6 +100,7 @@ class Done(_TorchWork):
     """An operation that has ended well before it was returned."""
 
     pending: Pending = ("collective", "")
+    waiter = 0
 
     def __init__(self, tensors: Any = None) -> None:
         super().__init__()
@@ -167,6 +168,8 @@ class HoopWork(_TorchWork):
         self._limit, self._explain, self._over = limit, explain, over
         self.pending, self.sender = pending, -1  # sender: of a receive that has ended
         self._error: Optional[Exception] = None
+        self._has_ended = False  # only then its outputs are there, or its error
+        self.waiter = 0  # the thread that waits in libhoop for it
         self._source: Any = None  # completed when the operation has ended; the future, which the program has, follows it
         self._future: Any = None
         self._filled: Optional[threading.Event] = None  # set once the future is completed
@@ -193,6 +196,7 @@ class HoopWork(_TorchWork):
             self._error = why
         finally:
             self._let_go()
+            self._has_ended = True
 
     def _let_go(self) -> None:
         """The operation needs nothing any more, and this work no longer knows its group."""
@@ -263,7 +267,7 @@ class HoopWork(_TorchWork):
         try:
             ended = self._ended.wait(None if limit < 0 else limit / 1000)
         except BaseException as interrupt:
-            lib.hoop_comm_abort(self._comm, encoded(told(self._rank, interrupt)))
+            lib.hoop_comm_abort(self._comm, encoded(interrupted(self._rank, interrupt)))
             raise
         if not ended:
             self._expire(limit)
@@ -271,19 +275,25 @@ class HoopWork(_TorchWork):
 
     def _wait_in_libhoop(self, limit: int) -> int:
         """Without a limit of its own the wait is open to signals, such as that of Ctrl-C, which ends the group."""
+        self.waiter = threading.get_ident()
         try:
             if limit >= 0:
                 return block(lib.hoop_work_wait_or_fail, self._handle, limit)
             return wait_whole(self._handle or 0, self._comm, self._rank)
         except BaseException as interrupt:  # the handle is gone in either case
             self._handle = None
-            self._error = DistBackendError(told(self._rank, interrupt))
+            self._error = DistBackendError(interrupted(self._rank, interrupt))
             self._let_go()
+            self._has_ended = True
             raise
+        finally:
+            self.waiter = 0
 
     def settle(self, limit: int) -> None:
         """Returns when the operation has ended."""
         hooks.refuse("a wait")
+        if self.waiter == threading.get_ident():
+            raise RuntimeError("this thread waits for the operation already: a signal's handler cannot wait for it, too")
         if not self._lock.acquire(timeout=limit / 1000 if limit >= 0 else -1):  # another thread waits
             self._expire(limit)
             self._lock.acquire()
@@ -318,7 +328,7 @@ class HoopWork(_TorchWork):
                 self._release()
         elif self._ended:
             self._ended.wait(limit / 1000)
-        return self._handle is None
+        return self._has_ended
 
     def _look(self, limit: int) -> None:
         waited = Waited(self._handle)

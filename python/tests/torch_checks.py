@@ -116,6 +116,42 @@ def check_reductions():
     same(x, reduced(ReduceOp.SUM, [numbers(r, 5, torch.float32) for r in range(ranks())]), "allreduce without options")
 
 
+def check_overlaps():
+    """As with gloo, the part of a rank may be any part of the whole array."""
+    n, at = 10, (me() + 1) % ranks()
+    for where in (at * n, me() * n, me() * n + 3 if me() < ranks() - 1 else 0):
+        whole = numbers(me(), n * ranks(), torch.float32)
+        dist.reduce_scatter_tensor(whole[where : where + n], whole)
+        total = reduced(ReduceOp.SUM, [numbers(r, n * ranks(), torch.float32) for r in range(ranks())])
+        same(whole[where : where + n], total.chunk(ranks())[me()], f"reduce_scatter_tensor into its input at {where}")
+        whole = numbers(me(), n * ranks(), torch.float32)
+        part = whole[where : where + n].clone()
+        dist.all_gather_into_tensor(whole, whole[where : where + n])
+        parts = [torch.empty(n) for _ in range(ranks())]
+        dist.all_gather(parts, part)
+        same(whole, torch.cat(parts), f"all_gather_into_tensor from its output at {where}")
+
+
+def check_unaligned():
+    """Elements need not be at multiples of their size, as torch.frombuffer makes them of a packet behind its header."""
+
+    def odd(values):
+        packet = bytearray(3 + values.nbytes)
+        x = torch.frombuffer(packet, dtype=values.dtype, offset=3)
+        return x.copy_(values)
+
+    for dtype in (torch.float32, torch.int64, torch.complex64):
+        x = odd(numbers(me(), 33, dtype))
+        dist.all_reduce(x)
+        same(x, reduced(ReduceOp.SUM, [numbers(r, 33, dtype) for r in range(ranks())]), f"all_reduce of odd {dtype}")
+        x = odd(numbers(me(), 33, dtype))
+        dist.broadcast(x, 1)
+        same(x, numbers(1, 33, dtype), f"broadcast of odd {dtype}")
+        whole = odd(poison(33 * ranks(), dtype))
+        dist.all_gather_into_tensor(whole, odd(numbers(me(), 33, dtype)))
+        same(whole, torch.cat([numbers(r, 33, dtype) for r in range(ranks())]), f"all_gather of odd {dtype}")
+
+
 def check_average():
     for dtype in FLOATS:
         x = numbers(me(), 500, dtype) * ranks()
@@ -137,6 +173,11 @@ def check_factor():
     same(source, before, "the input of reduce_scatter")
     whole = torch.zeros(10 * ranks(), dtype=torch.int64)
     raises(TypeError, "PREMUL_SUM", lambda: dist.reduce_scatter_tensor(whole[:10].clone(), whole, half))
+    group, left, options = dist.new_group(), torch.ones(4), dist.AllreduceOptions()
+    options.reduceOp, backend = half, group._get_backend(torch.device("cpu"))
+    dist.destroy_process_group(group)
+    raises(RuntimeError, "destroyed", lambda: backend.allreduce([left], options))
+    same(left, torch.ones(4), "what a call that is refused has left")
 
 
 def check_moves():
@@ -543,6 +584,19 @@ def check_polled():
     for work in works:
         work.wait()
         assert work.is_completed()
+
+
+def check_polled_while_ending():
+    """Who polls sees no end before the outputs are there, though another thread, for the future, ends the work."""
+    n = 1 << 20
+    for k in range(8):
+        parts = [torch.zeros(n) for _ in range(ranks())]
+        work = dist.all_gather(parts, torch.full((n,), k + 1.0), async_op=True)
+        work.get_future()
+        while not work.is_completed():
+            pass
+        assert all(part[-1] == k + 1.0 for part in parts), [part[-1] for part in parts]
+        work.wait()
 
 
 def check_future_before_wait():

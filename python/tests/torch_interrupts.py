@@ -2,6 +2,7 @@
 """interrupts.py for backend="hoop" of PyTorch; the ranks meet through a file."""
 
 import os
+import signal
 import sys
 from datetime import timedelta
 
@@ -122,6 +123,24 @@ def leave(rank):
     return work
 
 
+def leave_in_handler(rank):
+    """As programs do that a batch system ends by a signal: wherever they are, they leave the group and exit."""
+    joined()
+
+    def handle(*_):
+        refused(work.wait)
+        dist.destroy_process_group()
+        print("rank 1: interrupted", flush=True)
+        sys.exit(0)
+
+    if rank == 1:
+        signal.signal(signal.SIGINT, handle)
+        work = dist.all_reduce(torch.ones(1), async_op=True)
+        at_it(rank)
+        work.wait()
+    late()
+
+
 if __name__ == "__main__":
     BOTH = 0, 2
     main(
@@ -137,5 +156,6 @@ if __name__ == "__main__":
             monitored: BOTH,
             backward: BOTH,
             leave: BOTH,
+            leave_in_handler: BOTH,
         },
     )

@@ -305,7 +305,9 @@ class HoopGroup(Operations, _TorchGroup):
     def size(self) -> int:
         return self._size
 
-    # What torch's own code asks of a group before it picks a device for objects, checkpoints and time limits.
+    # What torch's own code asks of a group before it splits it, or picks a device for objects, checkpoints and time limits.
+    supports_splitting = False
+
     @property
     def _device_types(self) -> list[torch.device]:
         return [torch.device(kind) for kind in (("cpu", "cuda") if torch.cuda.is_available() else ("cpu",))]

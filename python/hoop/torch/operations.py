@@ -32,8 +32,8 @@ from .barrier import monitored_barrier
 from .errors import failure, name_members
 from .meeting import meet
 from .stream import StreamWork, op_stream
-from .tensors import check_written, dense, fill, flat, in_place, joined, receiver, reduction, same_type, summands, width
-from .tensors import writing
+from .tensors import check_written, dense, fill, flat, in_place, joined, overlap, receiver, reduction, same_type, summands
+from .tensors import width, writing
 from .work import Done, HoopWork, milliseconds
 
 _UNSET = timedelta(0)
@@ -98,12 +98,6 @@ def _scaled(tensor: Tensor, factor: Any) -> Tensor:
             f"shape {tuple(scaled.shape)}; the factor must leave both as they are"
         )
     return scaled
-
-
-def _scale(tensor: Tensor, factor: Any) -> None:
-    if factor is not None:
-        with writing(tensor):
-            tensor.mul_(factor)
 
 
 class Operations:
@@ -276,10 +270,17 @@ class Operations:
             return self._allreduce_sparse(tensor, opts)
         kind, op, factor = reduction(opts)
         work = in_place(tensor)
-        _scale(work, factor)
         address, count, dtype = summands(work, kind)
+        self._scale(work, factor)
         finish = None if work is tensor else _copier([(tensor, work)])
         return self._run("allreduce", (address, address, count, dtype, op), opts, [work], tensors, finish)
+
+    def _scale(self, tensor: Tensor, factor: Any) -> None:
+        """In place, and so not before the call can only be accepted."""
+        if factor is not None:
+            self._handle()
+            with writing(tensor):
+                tensor.mul_(factor)
 
     def average_as(self, wire_dtype: str, tensor: Tensor, residual: Tensor) -> HoopWork:
         """The mean of a contiguous float32 tensor on the CPU, in place. residual: what rounding has taken from it."""
@@ -298,8 +299,8 @@ class Operations:
         works = [in_place(t) for t in tensors]
         calls: list[_Call] = []
         for work in works:
-            _scale(work, factor)
             address, count, dtype = summands(work, kind)
+            self._scale(work, factor)
             calls.append(("allreduce", (address, address, count, dtype, op)))
         return self._run_group(calls, opts, works, tensors, _copier(list(zip(tensors, works))))
 
@@ -381,6 +382,8 @@ class Operations:
             )
         source = _scaled(dense(input), factor)
         target = receiver(output)
+        if overlap(source, target) and target.data_ptr() != source.data_ptr() + self._rank * target.nbytes:
+            target = torch.empty_like(target)  # as with gloo, it may be any part of the input
         address, count, dtype = summands(target, kind)
         return ("reduce_scatter", (source.data_ptr(), address, count, dtype, op)), [source, target], target
 
@@ -450,6 +453,8 @@ class Operations:
             )
         source = dense(input)
         target = receiver(output)
+        if overlap(source, target) and source.data_ptr() != target.data_ptr() + self._rank * source.nbytes:
+            source = source.clone()  # as with gloo, it may be any part of the output
         address, count, dtype = flat(source)
         return ("allgather", (address, target.data_ptr(), count, dtype)), [source, target], target
 
@@ -665,6 +670,10 @@ class Operations:
         if self._comm is None or self._process != os.getpid():  # the child of a fork is no rank of it
             return
         hooks.refuse("the end of a process group")
+        if any(work.waiter == threading.get_ident() for work in list(self._pending.values())):
+            why = f"rank {self._rank} was interrupted: the handler of a signal left the group within a wait"
+            self._abort(why)  # the wait below ends after the handler, and needs the ring until then
+            return
         try:
             why = ending.told(self._rank, error)
             if not why:

@@ -55,15 +55,25 @@ Flat = tuple[int, int, int]
 
 
 def is_flat(tensor: Tensor) -> bool:
-    """True if the tensor's elements lie in memory one after the other, as they are."""
-    return tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
+    """True if the tensor's elements lie in memory one after the other, as they are, each at a multiple of its size."""
+    aligned = tensor.data_ptr() % tensor.element_size() == 0  # not what torch.frombuffer made with an odd offset
+    return aligned and tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
 
 
 def dense(tensor: Tensor) -> Tensor:
     """The tensor itself, or a contiguous copy."""
     if tensor.layout != torch.strided:
         raise TypeError(f"hoop moves dense tensors only here, and this one is {tensor.layout}: call to_dense() first")
-    return tensor if is_flat(tensor) else tensor.resolve_conj().resolve_neg().contiguous()
+    if is_flat(tensor):
+        return tensor
+    copy = tensor.resolve_conj().resolve_neg().contiguous()
+    return copy if copy.data_ptr() != tensor.data_ptr() else copy.clone()
+
+
+def overlap(one: Tensor, other: Tensor) -> bool:
+    """True if two dense tensors share memory."""
+    first, second = one.data_ptr(), other.data_ptr()
+    return first < second + other.nbytes and second < first + one.nbytes
 
 
 def check_written(tensor: Tensor) -> None:

@@ -35,12 +35,6 @@ enum { REPORT_MS = 300, UNANSWERED_MS = 5000, CHORDS_MOST = 8 };
 enum { OWN_FDS = 6 };    /* a communicator's descriptors besides its links: the loop's, and the way to the server */
 enum { SPARE_FDS = 16 }; /* what it leaves to the next one, besides its ranks' ways to a server in this process */
 
-static void
-kick(void *arg)
-{
-    (void)arg; /* run_until checks everything next */
-}
-
 /* --- the ring, once it is known --- */
 
 static void
@@ -480,7 +474,7 @@ join_ring(hoop_comm *comm, hp_client_options *options, const hp_addr_list *serve
     options->warn_after = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
     uint64_t timeout = hp_join_limit(comm);
     comm->bringup_until = options->deadline - (timeout / 4 < REPORT_MS * HP_MS ? timeout / 4 : REPORT_MS * HP_MS);
-    comm->client = hp_client_new(comm->loop, options, kick, comm);
+    comm->client = hp_client_new(comm->loop, options);
     if (!comm->client)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the connection to the rendezvous server");
     result = run_until(comm, HP_CLIENT_ROSTER, 0, error);

@@ -22,8 +22,6 @@ struct hp_client {
     hp_loop *loop;
     hp_keys *keys;
     char *agree;
-    void (*kick)(void *arg);
-    void *arg;
     hp_membership membership;
     hp_dial *dial;
     hp_control_conn *control;
@@ -117,7 +115,6 @@ on_frame(void *arg, const hp_control_frame *frame, hoop_error *error)
         hp_clock_offset_take(&c->clock, asked, server, hp_now());
     }
     obey(c);
-    c->kick(c->arg);
     return result;
 }
 
@@ -127,7 +124,6 @@ on_closed(void *arg, const hoop_error *why)
     hp_client *c = arg;
     hp_membership_closed(&c->membership, why, hp_loop_now(c->loop));
     obey(c);
-    c->kick(c->arg);
 }
 
 static void
@@ -152,7 +148,6 @@ on_dialled(void *arg, const hp_dial_result *result)
         hp_control_conn_shut(c->control);
     hp_dial_free(dial);
     obey(c);
-    c->kick(c->arg);
 }
 
 /* Whether the server's host acknowledges, as long as this rank cannot go on without the server. */
@@ -192,11 +187,10 @@ on_time(void *arg)
         look(c, now);
     hp_membership_time(&c->membership, now);
     obey(c);
-    c->kick(c->arg);
 }
 
 hp_client *
-hp_client_new(hp_loop *loop, const hp_client_options *options, void (*kick)(void *arg), void *arg)
+hp_client_new(hp_loop *loop, const hp_client_options *options)
 {
     hp_client *c = hp_alloc(1, sizeof(*c));
     hp_client_options own = *options;
@@ -204,8 +198,6 @@ hp_client_new(hp_loop *loop, const hp_client_options *options, void (*kick)(void
     if (!c)
         return NULL;
     c->loop = loop;
-    c->kick = kick;
-    c->arg = arg;
     c->keys = hp_keys_hold(options->keys);
     c->agree = hp_strdup(options->agree ? options->agree : "");
     c->timer = hp_timer_new(loop, on_time, c);

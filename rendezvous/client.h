@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * client: one rank's control connection to the rendezvous server: it joins, learns the ring, reports, and receives
- * verdicts. Its loop drives it. It keeps its state and its error; lib/join.c and lib/fault.c read them. It calls
- * upwards only by `kick`.
+ * verdicts. Its loop drives it. It keeps its state and its error; lib/join.c and lib/fault.c read them.
  */
 #ifndef HP_CLIENT_H
 #define HP_CLIENT_H
@@ -14,12 +13,11 @@
 typedef struct hp_client hp_client;
 
 /*
- * kick: the state has changed; the owner must not free the client inside it. The options are copied. NULL when memory
- * runs out. During the join the client dials a server again that closes the connection or does not exist yet, until the
- * deadline. If a server gives no answer, the client gives up 0.3 s after the deadline; if it was there, and its host has
- * acknowledged nothing for peer_timeout, some seconds after that. Every failure before GO is HP_CLIENT_FAILED.
+ * The options are copied. NULL when memory runs out. During the join the client dials a server again that closes the
+ * connection or does not exist yet, until the deadline. If a server gives no answer, the client gives up 0.3 s after the
+ * deadline; if it was there, and its host has acknowledged nothing for peer_timeout, some seconds after that. Every failure before GO is HP_CLIENT_FAILED.
  */
-hp_client *hp_client_new(hp_loop *loop, const hp_client_options *options, void (*kick)(void *arg), void *arg);
+hp_client *hp_client_new(hp_loop *loop, const hp_client_options *options);
 hp_client_state hp_client_status(const hp_client *client);
 /* The server, if it has not answered JOIN, with the dial to it (NULL: between two); else NULL. */
 const hp_addr *hp_client_awaits(const hp_client *client, const hp_dial **dial);

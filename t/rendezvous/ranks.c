@@ -81,11 +81,6 @@ meet_said(const meet *m, const char *part)
     return n;
 }
 
-static void
-no_kick(void *arg)
-{
-}
-
 hp_client_options
 rank_options(const meet *m, const char *job_id, int rank, int size, int per_host, int patience_ms)
 {
@@ -122,7 +117,7 @@ rank_options(const meet *m, const char *job_id, int rank, int size, int per_host
 hp_client *
 rank_join(meet *m, const hp_client_options *options)
 {
-    hp_client *client = hp_client_new(m->loop, options, no_kick, NULL);
+    hp_client *client = hp_client_new(m->loop, options);
     if (!client)
         bail("no client");
     return client;

@@ -258,15 +258,15 @@ run_through_float(const hp_arith *arith, const hp_command *command)
     int changes = divides(command) || command->destinations == 2;
     for (size_t i = 0; i < command->count; i += PIECE_FLOATS) {
         size_t count = smaller(PIECE_FLOATS, command->count - i);
-        void *first = at(command, &command->dst[0], i);
-        float *to = direct ? first : a;
+        void *target = at(command, &command->dst[0], i);
+        float *to = direct ? target : a;
         const float *values = view(arith, command, 0, i, command->sources == 2 ? a : to, count);
         if (command->sources == 2) {
             arith->reduce[HOOP_FLOAT32](command->op, to, values, view(arith, command, 1, i, b, count), count);
             values = to;
         }
         if (!direct && !changes) {
-            arith->encode[hp_dtype_index(type)](first, values, count);
+            arith->encode[hp_dtype_index(type)](target, values, count);
             continue;
         }
         if (values != to)

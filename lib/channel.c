@@ -254,8 +254,7 @@ static uint64_t
 post_at(hp_channel *channel, hp_slot *slot, hp_link *link, const hp_frame *frame, hp_spot spot, uint64_t count)
 {
     const hp_plan *plan = &slot->work->plan[channel->o.index];
-    uint32_t bytes = (uint32_t)(spot.where == HP_STAGE || spot.where == HP_SLOT ? hp_plan_wire_bytes(plan, count)
-                                                                                : count * plan->elem);
+    uint32_t bytes = (uint32_t)(hp_is_packed(spot.where) ? hp_plan_wire_bytes(plan, count) : count * plan->elem);
     uint64_t run = UINT64_MAX; /* slots and stages are in one piece */
     if (count > 0 && (spot.where == HP_SENDBUF || spot.where == HP_RECVBUF)) {
         hp_side side = spot.where == HP_SENDBUF ? HP_SIDE_SEND : HP_SIDE_RECV;
@@ -294,7 +293,7 @@ admit(hp_channel *channel)
     hp_slot *slot = slot_of(channel, channel->admitted);
     if (!work)
         return 0;
-    uint32_t own = work->plan[c].window; /* steps that need no slot's memory may be more than there are pieces of it */
+    uint32_t own = work->plan[c].window; /* with no slots of the channel, or with slots in its stage */
     if (channel->admitted - channel->retired >= (own ? own : channel->o.window) || !take_stage(channel, work))
         return 0;
     *slot = (hp_slot){.work = work, .step_in_work = channel->next_step};

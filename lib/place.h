@@ -9,8 +9,15 @@
 
 #include "lib/schedule.h"
 
-/* HP_STAGE: elements there of the wire's type; HP_PLAIN: of the array's, which the levels have before those. */
+/* HP_SLOT, HP_STAGE: elements there of the wire's type; HP_PLAIN: of the array's, which the levels have before those. */
 typedef enum hp_where { HP_NOWHERE, HP_SLOT, HP_SENDBUF, HP_RECVBUF, HP_RESIDUAL, HP_STAGE, HP_PLAIN } hp_where;
+
+/* Whether elements there are of the wire's type. */
+static inline int
+hp_is_packed(hp_where where)
+{
+    return where == HP_SLOT || where == HP_STAGE;
+}
 
 /* An element offset in one of the places; a slot's offset is always 0. */
 typedef struct hp_spot {

@@ -21,8 +21,9 @@ enum {
     STAGE_SHARED = 768 << 10,
     BLOCKS = 4,               /* of an all-pairs at least, so that one is summed while others travel, */
     PART = 32 << 10,          /* unless their parts have fewer bytes; */
-    PART_ONE_HOST = 64 << 10, /* where a frame costs most, more */
-    PART_MOST = 256 << 10,    /* longer ones, and a block more of them is waited for at the end */
+    PART_ONE_HOST = 64 << 10, /* where no wire is busy meanwhile, more */
+    PART_USUAL = 256 << 10,   /* a longer part, for whose block the others wait at the end, */
+    BLOCKS_MANY = 64,         /* is one of so many blocks */
     HALVES_LEAST = 8,         /* ranks; below, the ring's few hops cost less than the two more copies */
     HALVES_PART = 8 << 10,    /* bytes; longer parts do better on the ring */
     LEVELS_ONE = 1 << 10,     /* see one_bytes, whole_bytes and block_bytes */
@@ -407,8 +408,10 @@ cut_allpairs(hp_plan *plan, const hp_plan_options *options)
     int gathers = plan->kind == HP_ALLREDUCE || plan->kind == HP_REDUCE, scaled = plan->wire == HP_SCALED;
     uint64_t rooms = rooms_of(plan->size, plan->kind), most = rooms_fit(plan, rooms, options->stage_bytes);
     uint64_t wanted = ceil_div(plan->count, parts * BLOCKS), least = hp_plan_wire_fits(plan, options->part_bytes);
-    uint64_t longest = options->slice_bytes < PART_MOST ? options->slice_bytes : PART_MOST;
-    uint64_t slice = hp_plan_wire_fits(plan, longest), whole = scaled ? CACHE_LINE * line : line;
+    uint64_t usual = hp_plan_wire_fits(plan, PART_USUAL), many = ceil_div(plan->count, parts * BLOCKS_MANY);
+    uint64_t slice = hp_plan_wire_fits(plan, options->slice_bytes), whole = scaled ? CACHE_LINE * line : line;
+    usual = usual > many ? usual : many;
+    wanted = wanted < usual ? wanted : usual;
     least = least > line ? least : line;
     wanted = wanted > least ? wanted : least;
     slice = scaled && slice < line ? line : slice; /* a block at least */
@@ -424,7 +427,7 @@ cut_allpairs(hp_plan *plan, const hp_plan_options *options)
     plan->part = most;
     plan->slices = (uint32_t)n - 1;
     plan->sums = ceil_div(rooms * most, whole) * whole;
-    plan->window = plan->slices + 1;
+    plan->window = (uint32_t)n; /* S + 1; as many slots are behind the other rooms */
     plan->slots = (rooms - n) * most;
     plan->steps = (gathers ? 2 * plan->loops + 3 : plan->loops + 1) * plan->slices;
 }

@@ -43,8 +43,8 @@
  *     reduce_scatter: row t LOAD SEND: block t; RECV: the own part of block t - 1, which the last step sums.
  *   The stage has rooms for a part each: two for own results, of even blocks and of odd ones, then S for the parts to be
  *   summed, by distance, and S more in a reduce_scatter, where the next row brings those of the next block. Behind them are
- *   n slots, for what is given and for results, where the host cannot address the user's memory. A window of S + 1 steps
- *   keeps every room until its last reader has retired.
+ *   n slots, for what is given and for results, where elements are converted or the host cannot address the user's memory. A
+ *   window of S + 1 steps keeps every room until its last reader has retired.
  *
  * In the chains, GATHER and SCATTER a rank whose row 0 has nothing to send announces itself with an empty frame.
  */

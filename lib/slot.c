@@ -8,23 +8,21 @@
 
 enum { FOLD_PIECE = 2048 }; /* elements; whole blocks of HP_SCALED */
 
-/* There is a piece for every step in the window: of the channel, or for the all-pairs of the operation's stage. */
+/* There is a piece for every step in the window: one of the channel, or for the all-pairs one of the operation's stage. */
 static uint8_t *
 memory(hp_channel *channel, hp_slot *slot)
 {
     int c = channel->o.index;
     const hp_plan *plan = &slot->work->plan[c];
-    uint64_t *taken = &slot->work->rooms[c];
-    if (slot->memory)
-        return slot->memory;
-    if (plan->algorithm != HP_ALG_ALLPAIRS) {
+    if (!slot->memory && plan->algorithm == HP_ALG_ALLPAIRS) {
+        uint64_t *taken = &slot->work->rooms[c];
+        slot->room = ~*taken & (*taken + 1); /* the first one that is free */
+        *taken |= slot->room;
+        uint64_t at = plan->slots + (uint64_t)__builtin_ctzll(slot->room) * plan->part;
+        slot->memory = slot->work->stage[c] + hp_plan_wire_bytes(plan, at);
+    } else if (!slot->memory) {
         slot->memory = channel->free_piece[--channel->free_pieces];
-        return slot->memory;
     }
-    slot->room = ~*taken & (*taken + 1); /* the first one that is free: it is in the cache */
-    *taken |= slot->room;
-    uint64_t at = plan->slots + (uint64_t)__builtin_ctzll(slot->room) * plan->part;
-    slot->memory = slot->work->stage[c] + hp_plan_wire_bytes(plan, at);
     return slot->memory;
 }
 
@@ -37,13 +35,6 @@ hp_slot_free(hp_channel *channel, hp_slot *slot)
         channel->free_piece[channel->free_pieces++] = slot->memory;
     slot->memory = NULL;
     slot->room = 0;
-}
-
-/* Where elements are of the wire's type. */
-static int
-is_packed(hp_where where)
-{
-    return where == HP_SLOT || where == HP_STAGE;
 }
 
 uint8_t *
@@ -98,7 +89,7 @@ operand_at(hp_channel *channel, hp_slot *slot, hp_spot spot, uint64_t at, uint64
     uint64_t run = UINT64_MAX;
     spot.at += at;
     int wide = slot->work->plan[channel->o.index].wide; /* then the command's wire type is the array's */
-    hp_operand operand = {.ptr = hp_slot_address(channel, slot, spot, &run), .wire = is_packed(spot.where) != wide};
+    hp_operand operand = {.ptr = hp_slot_address(channel, slot, spot, &run), .wire = hp_is_packed(spot.where) != wide};
     *count = least(*count, run);
     return operand;
 }
@@ -144,7 +135,7 @@ gather_blocks(hp_channel *channel, hp_slot *slot, const hp_task *task, uint64_t 
 static int
 has_blocks(const hp_plan *plan, const hp_task *task)
 {
-    return plan->wire == HP_SCALED && (is_packed(task->src[0].where) || is_packed(task->dst[0].where));
+    return plan->wire == HP_SCALED && (hp_is_packed(task->src[0].where) || hp_is_packed(task->dst[0].where));
 }
 
 /*

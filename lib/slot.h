@@ -16,9 +16,8 @@ typedef struct hp_slot {
     hp_placement place;
     hoop_work *work;
     uint64_t step_in_work;
-    uint8_t *
-        memory; /* slice_bytes of it, or a part of the all-pairs, from the first use to the end of the step; else NULL */
-    uint64_t room; /* all-pairs: the bit of this memory in work->rooms */
+    uint8_t *memory; /* a slice, or a part of the all-pairs, from the first use to the end of the step; else NULL */
+    uint64_t room;   /* all-pairs: the bit of this memory in work->rooms */
     hp_link *recv_link, *send_link;
     uint64_t recv_mark, send_mark, command_mark; /* counters to be reached; 0: nothing awaited */
     int failed;

@@ -78,7 +78,7 @@ add(sim_ring *o, hp_call call)
     o->call[o->ops++] = call;
     if (call.wire == HOOP_WIRE_E4M3 && o->stage_bytes < 4200) { /* room for a block, and one or two for each part */
         o->slice_bytes += 128;
-        o->stage_bytes = 65 * (uint32_t)(6 * o->size * (1 + (int)tap_pick(2)) + 80);
+        o->stage_bytes = 64 * 65 + (65 * 3 * (uint32_t)o->size + 256) * (1 + (uint32_t)tap_pick(2));
     }
 }
 

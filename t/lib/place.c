@@ -159,6 +159,14 @@ test_doubling(void)
     ok(doublings > 500, "and it was doubling (%d times)", doublings);
 }
 
+/* Of parts, in a stage: see schedule.c. */
+static uint32_t
+rooms_of(int kind, int size)
+{
+    uint32_t n = (uint32_t)size;
+    return kind == HP_ALLREDUCE || kind == HP_REDUCE ? 2 * n + 1 : 3 * n;
+}
+
 /*
  * Sums in rank order, whatever the cut and the interleaving: many blocks, each room of the stage used again and again. narrow:
  * elements of four bytes travel in 1: two, 2: one, with a scale for each block.
@@ -173,15 +181,17 @@ test_ordered(int narrow)
         for (int k = 0; k < 500 && right; k++) {
             sym_case c = make(kinds[i], 2 + k % (k % 100 == 99 ? 20 : 8), (uint64_t)narrow + tap_pick(120));
             c.call.ordered = 1;
-            c.options.stage_bytes = 8 * (uint32_t)(c.size * 6 * (1 + (int)tap_pick(3)) + 8);
+            uint32_t rooms = rooms_of(kinds[i], c.size),
+                     most = 1 + (uint32_t)tap_pick(3); /* of a room: elements, or blocks */
+            c.options.stage_bytes = 64 + 8 * (rooms + 1) * most;
             if (narrow) {
                 c.call.dtype = HOOP_FLOAT32;
                 c.call.wire = narrow == 1 ? HOOP_WIRE_BFLOAT16 : HOOP_WIRE_E4M3;
-                c.options.stage_bytes = 4 * (uint32_t)(c.size * 6 * (1 + (int)tap_pick(3)) + 24);
+                c.options.stage_bytes = 64 + (2 * rooms + 4) * most;
             }
-            if (narrow == 2) { /* one block a room, or a few; vectors of many */
+            if (narrow == 2) { /* vectors of many blocks */
                 c.call.count = 1 + tap_pick(kinds[i] == HP_REDUCE_SCATTER ? 600 : 3000);
-                c.options.stage_bytes = 65 * (uint32_t)(c.size * 6 * (1 + (int)tap_pick(3)) + 80);
+                c.options.stage_bytes = 64 * 65 + (65 * rooms + 256) * most;
                 c.options.slice_bytes = 65 * (1 + (uint32_t)tap_pick(4));
             }
             c.options.spread_bytes = 0;

@@ -15,7 +15,8 @@ typedef struct hp_client hp_client;
 /*
  * The options are copied. NULL when memory runs out. During the join the client dials a server again that closes the
  * connection or does not exist yet, until the deadline. If a server gives no answer, the client gives up 0.3 s after the
- * deadline; if it was there, and its host has acknowledged nothing for peer_timeout, some seconds after that. Every failure before GO is HP_CLIENT_FAILED.
+ * deadline; if it was there, and its host has acknowledged nothing for peer_timeout, some seconds after that. Every
+ * failure before GO is HP_CLIENT_FAILED.
  */
 hp_client *hp_client_new(hp_loop *loop, const hp_client_options *options);
 hp_client_state hp_client_status(const hp_client *client);

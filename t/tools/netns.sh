@@ -12,7 +12,8 @@
 #     netns_lose I, netns_find I   the same, but somewhere behind the switch: no end of the cable shows it
 #     netns_deafen I, netns_heal I packets to host I go astray, those from it arrive; and that is over
 #     netns_part I J               those from I to J go astray
-#     netns_forget I J             packets of the connections that hosts I and J have now go astray, those of new ones arrive
+#     netns_forget I J             packets of the connections that hosts I and J have now go astray, those of new ones arrive;
+#                                  once for each host
 #     netns_mute I, netns_unmute I packets from host I go astray, those to it arrive; and that is over
 #     netns_shells                 remote shells over TCP, which a pulled cable cuts: $netns_shell HOST COMMAND...
 
@@ -96,8 +97,8 @@ netns_forget()
             split($2, mine, ":"); split($3, other, ":")
             if (hex(substr(other[1], 1, 2)) == to) print hex(mine[2]), hex(other[2])
         }' >"connections-$1-$2"
-    netns_blackhole "$2" '"sport " $2 " dport " $1' <"connections-$1-$2" | ip -n "$id-$1" -batch -
-    netns_blackhole "$1" '"sport " $1 " dport " $2' <"connections-$1-$2" | ip -n "$id-$2" -batch -
+    netns_blackhole "$2" '"sport " $2 " dport " $1' <"connections-$1-$2" | ip -n "$id-$1" -batch - || bail 'no rules'
+    netns_blackhole "$1" '"sport " $1 " dport " $2' <"connections-$1-$2" | ip -n "$id-$2" -batch - || bail 'no rules'
 }
 netns_blackhole()
 {

@@ -123,22 +123,59 @@ def leave(rank):
     return work
 
 
-def leave_in_handler(rank):
+def leaves(rank, act):
     """As programs do that a batch system ends by a signal: wherever they are, they leave the group and exit."""
     joined()
 
     def handle(*_):
-        refused(work.wait)
         dist.destroy_process_group()
         print("rank 1: interrupted", flush=True)
         sys.exit(0)
 
     if rank == 1:
         signal.signal(signal.SIGINT, handle)
-        work = dist.all_reduce(torch.ones(1), async_op=True)
         at_it(rank)
-        work.wait()
+        act()
     late()
+
+
+def started():
+    return dist.all_reduce(torch.ones(1), async_op=True)
+
+
+def leave_in_wait(rank):
+    leaves(rank, lambda: started().wait())
+
+
+def leave_in_call(rank):
+    leaves(rank, lambda: dist.all_reduce(torch.ones(1)))
+
+
+def leave_in_watched_wait(rank):
+    def act():
+        work = started()
+        work.get_future()
+        work.wait()
+
+    leaves(rank, act)
+
+
+def leave_in_polling(rank):
+    def act():
+        work = started()
+        while not work.is_completed():
+            pass
+
+    leaves(rank, act)
+
+
+def leave_while_leaving(rank):
+    def act():
+        kept.append(started())
+        dist.destroy_process_group()
+
+    kept = []
+    leaves(rank, act)
 
 
 if __name__ == "__main__":
@@ -156,6 +193,10 @@ if __name__ == "__main__":
             monitored: BOTH,
             backward: BOTH,
             leave: BOTH,
-            leave_in_handler: BOTH,
+            leave_in_wait: BOTH,
+            leave_in_call: BOTH,
+            leave_in_watched_wait: BOTH,
+            leave_in_polling: BOTH,
+            leave_while_leaving: BOTH,
         },
     )

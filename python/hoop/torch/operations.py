@@ -51,6 +51,7 @@ _Finish = Optional[Callable[[], None]]
 
 ring_numbers = itertools.count(1)
 _groups: weakref.WeakSet[Operations] = weakref.WeakSet()
+_left_within: list[Operations] = []  # by a signal's handler, within a wait: their rings go when the program ends
 
 
 def _counts(numbers: Iterable[int]) -> ctypes.Array[ctypes.c_size_t]:
@@ -109,6 +110,7 @@ class Operations:
         """A group without a ring."""
         self._rank, self._size, self._limit = rank, size, limit
         self._comm: Optional[int] = None
+        self._blocked: set[int] = set()  # threads in a blocking call of libhoop
         self.ring = 0  # a number that no other ring of this process has; 0: there was none yet
         self._store: Any = None
         self._pending: collections.OrderedDict[int, Any] = collections.OrderedDict()  # by id: works in progress, and ended ones at which nobody has looked yet
@@ -181,7 +183,11 @@ class Operations:
         if keep and not keep[0].is_cpu:
             return self._run_on_stream([(form, args)], opts, keep, result, finish)
         if not getattr(opts, "asyncOp", True) and opts.timeout <= _UNSET:
-            code = block(_BLOCKING[form], *args, comm)
+            self._blocked.add(threading.get_ident())
+            try:
+                code = block(_BLOCKING[form], *args, comm)
+            finally:
+                self._blocked.discard(threading.get_ident())
             if code == 0:
                 if finish:
                     finish()
@@ -300,8 +306,9 @@ class Operations:
         calls: list[_Call] = []
         for work in works:
             address, count, dtype = summands(work, kind)
-            self._scale(work, factor)
             calls.append(("allreduce", (address, address, count, dtype, op)))
+        for work in works:
+            self._scale(work, factor)
         return self._run_group(calls, opts, works, tensors, _copier(list(zip(tensors, works))))
 
     def _allreduce_sparse(self, tensor: Tensor, opts: Any) -> Any:
@@ -670,9 +677,9 @@ class Operations:
         if self._comm is None or self._process != os.getpid():  # the child of a fork is no rank of it
             return
         hooks.refuse("the end of a process group")
-        if any(work.waiter == threading.get_ident() for work in list(self._pending.values())):
-            why = f"rank {self._rank} was interrupted: the handler of a signal left the group within a wait"
-            self._abort(why)  # the wait below ends after the handler, and needs the ring until then
+        if threading.get_ident() in self._blocked or any(work.holds_this_thread() for work in list(self._pending.values())):
+            self._abort(f"rank {self._rank} was interrupted: the handler of a signal left the group within a wait")
+            _left_within.append(self)  # the wait ends after the handler, and needs the ring until then
             return
         try:
             why = ending.told(self._rank, error)

@@ -100,7 +100,6 @@ class Done(_TorchWork):
     """An operation that has ended well before it was returned."""
 
     pending: Pending = ("collective", "")
-    waiter = 0
 
     def __init__(self, tensors: Any = None) -> None:
         super().__init__()
@@ -120,6 +119,9 @@ class Done(_TorchWork):
 
     def ends_within(self, limit: int) -> bool:
         return True
+
+    def holds_this_thread(self) -> bool:
+        return False
 
     def is_success(self) -> bool:
         return True
@@ -169,7 +171,7 @@ class HoopWork(_TorchWork):
         self.pending, self.sender = pending, -1  # sender: of a receive that has ended
         self._error: Optional[Exception] = None
         self._has_ended = False  # only then its outputs are there, or its error
-        self.waiter = 0  # the thread that waits in libhoop for it
+        self._within: set[int] = set()  # threads that wait for it, look whether it has ended, or end it
         self._source: Any = None  # completed when the operation has ended; the future, which the program has, follows it
         self._future: Any = None
         self._filled: Optional[threading.Event] = None  # set once the future is completed
@@ -194,9 +196,14 @@ class HoopWork(_TorchWork):
                 self._finish()
         except Exception as why:
             self._error = why
+        except BaseException as interrupt:  # of a signal: the outputs are not whole
+            self._error = DistBackendError(interrupted(self._rank, interrupt))
+            raise
         finally:
-            self._let_go()
-            self._has_ended = True
+            try:
+                self._let_go()
+            finally:
+                self._has_ended = True
 
     def _let_go(self) -> None:
         """The operation needs nothing any more, and this work no longer knows its group."""
@@ -275,7 +282,6 @@ class HoopWork(_TorchWork):
 
     def _wait_in_libhoop(self, limit: int) -> int:
         """Without a limit of its own the wait is open to signals, such as that of Ctrl-C, which ends the group."""
-        self.waiter = threading.get_ident()
         try:
             if limit >= 0:
                 return block(lib.hoop_work_wait_or_fail, self._handle, limit)
@@ -286,24 +292,30 @@ class HoopWork(_TorchWork):
             self._let_go()
             self._has_ended = True
             raise
-        finally:
-            self.waiter = 0
 
     def settle(self, limit: int) -> None:
         """Returns when the operation has ended."""
         hooks.refuse("a wait")
-        if self.waiter == threading.get_ident():
+        if self.holds_this_thread():
             raise RuntimeError("this thread waits for the operation already: a signal's handler cannot wait for it, too")
-        if not self._lock.acquire(timeout=limit / 1000 if limit >= 0 else -1):  # another thread waits
-            self._expire(limit)
-            self._lock.acquire()
+        self._within.add(threading.get_ident())
         try:
-            if self._handle and not self._ended:
-                self._end(self._wait_in_libhoop(limit))
+            if not self._lock.acquire(timeout=limit / 1000 if limit >= 0 else -1):  # another thread waits
+                self._expire(limit)
+                self._lock.acquire()
+            try:
+                if self._handle and not self._ended:
+                    self._end(self._wait_in_libhoop(limit))
+            finally:
+                self._release()
+            if self._ended:
+                self._wait_for_watcher(limit)
         finally:
-            self._release()
-        if self._ended:
-            self._wait_for_watcher(limit)
+            self._within.discard(threading.get_ident())
+
+    def holds_this_thread(self) -> bool:
+        """True in a signal's handler that has come while its thread was in here: the work ends after it, not before."""
+        return threading.get_ident() in self._within
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         limit = milliseconds(timeout)
@@ -320,14 +332,20 @@ class HoopWork(_TorchWork):
 
     def ends_within(self, limit: int) -> bool:
         """Waits for some milliseconds. True: the operation has ended."""
-        if self._handle and not self._ended and self._lock.acquire(timeout=limit / 1000):
-            try:
-                if self._handle and not self._ended:
-                    self._look(limit)
-            finally:
-                self._release()
-        elif self._ended:
-            self._ended.wait(limit / 1000)
+        if self._has_ended or self.holds_this_thread():
+            return self._has_ended
+        self._within.add(threading.get_ident())
+        try:
+            if self._ended:
+                self._ended.wait(limit / 1000)
+            elif self._lock.acquire(timeout=limit / 1000):
+                try:
+                    if self._handle and not self._ended:
+                        self._look(limit)
+                finally:
+                    self._release()
+        finally:
+            self._within.discard(threading.get_ident())
         return self._has_ended
 
     def _look(self, limit: int) -> None:

@@ -260,12 +260,11 @@ hp_host_send_spec(hp_host *host, const hp_job_server *server, hp_winsize winsize
     hp_spec_free(&spec);
     host->has_spec = 1;
     host->heard = host->answered = hp_loop_now(host->all->loop);
-    if (!is_remote(host)) {
-        hp_agent_conn_push(host->conn);
-        return;
+    if (is_remote(host)) {
+        ping_one(host); /* right behind it: from the start its agent knows that the network may be cut */
+        hp_timer_set(host->all->ping, 0);
     }
-    ping_one(host); /* right behind it: from the start its agent knows that the network may be cut */
-    hp_timer_set(host->all->ping, 0);
+    hp_agent_conn_push(host->conn);
 }
 
 /* --- one host --- */

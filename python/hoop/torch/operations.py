@@ -34,7 +34,7 @@ from .meeting import meet
 from .stream import StreamWork, op_stream
 from .tensors import check_written, dense, fill, flat, in_place, joined, overlap, receiver, reduction, same_type, summands
 from .tensors import width, writing
-from .work import Done, HoopWork, milliseconds
+from .work import Done, HoopWork, Threads, milliseconds
 
 _UNSET = timedelta(0)
 _LOOKS = 2  # at works in progress, when another one starts
@@ -110,7 +110,7 @@ class Operations:
         """A group without a ring."""
         self._rank, self._size, self._limit = rank, size, limit
         self._comm: Optional[int] = None
-        self._blocked: set[int] = set()  # threads in a blocking call of libhoop
+        self._blocked = Threads()  # in a blocking call of libhoop
         self.ring = 0  # a number that no other ring of this process has; 0: there was none yet
         self._store: Any = None
         self._pending: collections.OrderedDict[int, Any] = collections.OrderedDict()  # by id: works in progress, and ended ones at which nobody has looked yet
@@ -183,11 +183,8 @@ class Operations:
         if keep and not keep[0].is_cpu:
             return self._run_on_stream([(form, args)], opts, keep, result, finish)
         if not getattr(opts, "asyncOp", True) and opts.timeout <= _UNSET:
-            self._blocked.add(threading.get_ident())
-            try:
+            with self._blocked:
                 code = block(_BLOCKING[form], *args, comm)
-            finally:
-                self._blocked.discard(threading.get_ident())
             if code == 0:
                 if finish:
                     finish()
@@ -677,7 +674,7 @@ class Operations:
         if self._comm is None or self._process != os.getpid():  # the child of a fork is no rank of it
             return
         hooks.refuse("the end of a process group")
-        if threading.get_ident() in self._blocked or any(work.holds_this_thread() for work in list(self._pending.values())):
+        if self._blocked.has_this() or any(work.within.has_this() for work in list(self._pending.values())):
             self._abort(f"rank {self._rank} was interrupted: the handler of a signal left the group within a wait")
             _left_within.append(self)  # the wait ends after the handler, and needs the ring until then
             return

@@ -87,6 +87,20 @@ def forward_questions() -> None:
             setattr(_TorchWork, name, method)
 
 
+class Threads(set[int]):
+    """The threads that are in a `with` of it."""
+
+    def __enter__(self) -> None:
+        self.add(threading.get_ident())
+
+    def __exit__(self, *_: object) -> None:
+        self.discard(threading.get_ident())
+
+    def has_this(self) -> bool:
+        """In a signal's handler: whether it has come while its thread was in there. That goes on after it, not before."""
+        return threading.get_ident() in self
+
+
 def _flat_result(tensors: Any) -> Any:
     """torch's result of a call with a list of lists is the first of these."""
     return tensors[0] if tensors and isinstance(tensors[0], list) else tensors
@@ -100,6 +114,7 @@ class Done(_TorchWork):
     """An operation that has ended well before it was returned."""
 
     pending: Pending = ("collective", "")
+    within = Threads()
 
     def __init__(self, tensors: Any = None) -> None:
         super().__init__()
@@ -119,9 +134,6 @@ class Done(_TorchWork):
 
     def ends_within(self, limit: int) -> bool:
         return True
-
-    def holds_this_thread(self) -> bool:
-        return False
 
     def is_success(self) -> bool:
         return True
@@ -171,7 +183,7 @@ class HoopWork(_TorchWork):
         self.pending, self.sender = pending, -1  # sender: of a receive that has ended
         self._error: Optional[Exception] = None
         self._has_ended = False  # only then its outputs are there, or its error
-        self._within: set[int] = set()  # threads that wait for it, look whether it has ended, or end it
+        self.within = Threads()  # that wait for it, look whether it has ended, or end it
         self._source: Any = None  # completed when the operation has ended; the future, which the program has, follows it
         self._future: Any = None
         self._filled: Optional[threading.Event] = None  # set once the future is completed
@@ -296,10 +308,9 @@ class HoopWork(_TorchWork):
     def settle(self, limit: int) -> None:
         """Returns when the operation has ended."""
         hooks.refuse("a wait")
-        if self.holds_this_thread():
+        if self.within.has_this():
             raise RuntimeError("this thread waits for the operation already: a signal's handler cannot wait for it, too")
-        self._within.add(threading.get_ident())
-        try:
+        with self.within:
             if not self._lock.acquire(timeout=limit / 1000 if limit >= 0 else -1):  # another thread waits
                 self._expire(limit)
                 self._lock.acquire()
@@ -310,12 +321,6 @@ class HoopWork(_TorchWork):
                 self._release()
             if self._ended:
                 self._wait_for_watcher(limit)
-        finally:
-            self._within.discard(threading.get_ident())
-
-    def holds_this_thread(self) -> bool:
-        """True in a signal's handler that has come while its thread was in here: the work ends after it, not before."""
-        return threading.get_ident() in self._within
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         limit = milliseconds(timeout)
@@ -332,10 +337,9 @@ class HoopWork(_TorchWork):
 
     def ends_within(self, limit: int) -> bool:
         """Waits for some milliseconds. True: the operation has ended."""
-        if self._has_ended or self.holds_this_thread():
+        if self._has_ended or self.within.has_this():
             return self._has_ended
-        self._within.add(threading.get_ident())
-        try:
+        with self.within:
             if self._ended:
                 self._ended.wait(limit / 1000)
             elif self._lock.acquire(timeout=limit / 1000):
@@ -344,8 +348,6 @@ class HoopWork(_TorchWork):
                         self._look(limit)
                 finally:
                     self._release()
-        finally:
-            self._within.discard(threading.get_ident())
         return self._has_ended
 
     def _look(self, limit: int) -> None:

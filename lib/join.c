@@ -577,6 +577,7 @@ hp_join_derived(hoop_comm *comm, hoop_comm *parent, const hp_derivation *how, ho
     const hp_membership *member = hp_client_membership(parent->client);
     options.parent_ring = parent->ring;
     options.parent_origin = hp_registration_origin(&member->options, parent->ring);
+    options.parent_placed = member->placed;
     options.comes_back = member->comes_back;
     options.proxied = member->options.proxied;
     options.listen = member->options.listen;

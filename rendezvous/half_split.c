@@ -9,6 +9,26 @@ hp_half_split_over(hp_roster *parent, int rank, uint32_t split)
         parent->witnesses[rank].placed = split;
 }
 
+void
+hp_half_split_ask(hp_job_conn *conn)
+{
+    const hp_events *events = conn->job->owner;
+    const hp_roster *parent = conn->join_group ? hp_job_ring(conn->job->rosters, conn->join_group->parent) : NULL;
+    uint8_t with_roster = 0;
+    if (parent && parent->recalled && conn->recalls)
+        events->send(events->arg, conn, HP_RECALL, &with_roster, 1);
+}
+
+void
+hp_half_split_hear(const hp_job_conn *conn, const hp_statement *said)
+{
+    const hp_join_group *m = conn->join_group;
+    const hp_joined *joined = m ? hp_join_group_entry(m, conn) : NULL;
+    hp_roster *r = joined ? hp_job_ring(conn->job->rosters, m->parent) : conn->roster;
+    if (r && r->origin.lineage == said->origin.lineage)
+        hp_half_split_over(r, joined ? joined->member.rank : conn->rank, said->placed);
+}
+
 static int
 is_over_for(const hp_roster *parent, int rank, const hp_join_group *m)
 {

@@ -8,9 +8,14 @@
 #define HP_HALF_SPLIT_H
 
 #include "rendezvous/job_state.h"
+#include "rendezvous/statement.h"
 
 /* As the rank says, this split of the ring and those before are over for it. */
 void hp_half_split_over(hp_roster *parent, int rank, uint32_t split);
+/* A rank that waits in a split of a ring that is known again is asked, as its own connection to that ring may be broken. */
+void hp_half_split_ask(hp_job_conn *conn);
+/* A rank says so, of its ring or of the one that it splits. */
+void hp_half_split_hear(const hp_job_conn *conn, const hp_statement *said);
 int hp_half_split_is_over(const hp_job *job, const hp_join_group *group); /* for any rank, as far as is known */
 /* Whether all ranks have joined it, but for those for which it is over. */
 int hp_half_split_is_complete(const hp_job *job, hp_join_group *group);

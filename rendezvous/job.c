@@ -329,8 +329,7 @@ join(hp_job_conn *conn, const hp_control_frame *frame, uint64_t now, hoop_error 
     if (!legible || (request.shrink && !request.parent) || !hp_admission_declared(conn, &request)) {
         /* the rank has proven the secret, so it gets the reason, and does not dial again until its time is up */
         hp_err_set(&refusal, HOOP_ERR_PROTOCOL,
-                   "the rendezvous server cannot read the JOIN message of this rank; install one release of hoop "
-                   "everywhere");
+                   "the rendezvous server cannot read the JOIN of this rank; install one release of hoop everywhere");
         refusal.phase = HOOP_PHASE_BRINGUP;
         refuse(conn, &refusal);
         hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed JOIN");
@@ -347,20 +346,20 @@ join(hp_job_conn *conn, const hp_control_frame *frame, uint64_t now, hoop_error 
     else if (request.ring ? hp_comeback_refuse(&request, &refusal) : admit(conn, &request, now, &refusal))
         refuse(conn, &refusal);
     update(job, now);
+    hp_half_split_ask(conn);
     return 0;
 }
 
-/* The JOINs that named rings that are known now, or again. */
+/* The JOINs that named rings that are known now, or again. The last rank that such a ring needs may join another one. */
 static void
 replay(hp_job *job, uint64_t now)
 {
-    const hp_control_frame is_linked = {.type = HP_READY};
     hoop_error error;
     for (hp_caller *c; (c = hp_recall_next(job, now)); free(c)) {
-        hp_job_conn *conn = c->conn;
-        join(conn, &c->frame, now, &error);
-        if (conn->roster && c->statement.standing == HP_STANDS_LINKED)
-            hp_roster_message(conn->roster, conn->rank, &is_linked, now, &error);
+        join(c->conn, &c->frame, now, &error);
+        if (c->conn->roster && c->statement.standing == HP_STANDS_LINKED)
+            hp_roster_message(c->conn->roster, c->conn->rank, &(hp_control_frame){.type = HP_READY}, now, &error);
+        update(job, now);
     }
 }
 
@@ -370,8 +369,8 @@ recalled(hp_job_conn *conn, const hp_control_frame *frame, uint64_t now, hoop_er
     hp_statement statement;
     if (conn->recall && hp_recall_message(conn, frame, now, error))
         return -1;
-    if (conn->roster && frame->type == HP_RECALL && hp_statement_get(&statement, frame->payload, frame->n))
-        hp_half_split_over(conn->roster, conn->rank, statement.placed);
+    if (frame->type == HP_RECALL && hp_statement_get(&statement, frame->payload, frame->n))
+        hp_half_split_hear(conn, &statement);
     replay(conn->job, now);
     update(conn->job, now);
     return 0;
@@ -484,8 +483,11 @@ hp_job_message(hp_job_conn *conn, const hp_control_frame *frame, uint64_t now, h
         return 0;
     if (frame->type == HP_RECALL || frame->type == HP_ROSTER || (frame->type == HP_READY && conn->recall))
         return recalled(conn, frame, now, error);
-    if (frame->type == HP_JOIN || frame->type == HP_SHRINK || frame->type == HP_GROW)
-        return join(conn, frame, now, error);
+    if (frame->type == HP_JOIN || frame->type == HP_SHRINK || frame->type == HP_GROW) {
+        int result = join(conn, frame, now, error);
+        replay(conn->job, now);
+        return result;
+    }
     if (frame->type == HP_REFUSED)
         return refused(conn, frame, now, error);
     if (frame->type == HP_STATS || frame->type == HP_CALL_NAME || frame->type == HP_WAITING)
@@ -583,6 +585,7 @@ hp_job_tick(hp_job *job, uint64_t now)
     hp_job_watch_cross(job, now);
     hp_job_watch_stall(job, now);
     update(job, now);
+    replay(job, now);
 }
 
 void

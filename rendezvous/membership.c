@@ -182,7 +182,7 @@ send_statement(hp_membership *m, const hp_ring *ring, uint64_t now)
                       .standing = m->state == HP_CLIENT_ROSTER  ? HP_STANDS_ASSIGNED
                                   : m->state == HP_CLIENT_READY ? HP_STANDS_LINKED
                                                                 : HP_STANDS_RUNNING,
-                      .placed = m->placed};
+                      .placed = ring == &m->ring ? m->placed : o->parent_placed};
     if (m->state < HP_CLIENT_GO && o->deadline > now)
         s.patience = (uint32_t)((o->deadline - now) / HP_MS);
     hp_statement_put(payload, &s);

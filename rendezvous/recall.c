@@ -342,7 +342,7 @@ static void
 place(hp_roster *roster, const hp_recall *r)
 {
     for (const hp_caller *c = r->callers; c; c = c->next)
-        if (c->told && c->until == HP_NEVER)
+        if (c->told)
             hp_half_split_over(roster, c->rank, c->statement.placed);
     for (const hp_caller *c = r->callers; c; c = c->next) {
         if (!c->told || roster->state == HP_ROSTER_RUNNING)

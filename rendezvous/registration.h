@@ -57,7 +57,8 @@ typedef struct hp_client_options {
     int parent_rank, parent_size, color, key;
     const hp_ring *parent_ring; /* for a server that was started again, until this rank has a ring; NULL: none */
     hp_origin parent_origin;
-    int comes_back; /* the server of the parent is started again when it has died */
+    uint32_t parent_placed; /* the last split, or grow, of the parent that is over for this rank */
+    int comes_back;         /* the server of the parent is started again when it has died */
 } hp_client_options;
 
 hp_join hp_registration_first(const hp_client_options *options, uint64_t now);

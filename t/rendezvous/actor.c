@@ -201,6 +201,7 @@ join_split(storm *t, actor *a, const scene *now)
     o.completed = a->completed[0];
     o.parent_ring = ring;
     o.parent_origin = hp_registration_origin(&a->world.m.options, ring);
+    o.parent_placed = a->world.m.placed;
     o.comes_back = a->world.m.comes_back;
     a->sequence[1] = a->completed[1] = 0;
     seat_open(&t->s, &a->child, &o, a->clock);
@@ -365,12 +366,19 @@ be_in_op(storm *t, actor *a)
         storm_complain(t, a, "an operation does not end");
 }
 
+/* Its driver sleeps, as that of a ring on one host does. */
+static int
+rests(const storm *t, const actor *a)
+{
+    return (int)(t->rests >> a->rank & 1);
+}
+
 static void
 be_in_join(storm *t, actor *a)
 {
     seat *e = actor_seat(a);
     hp_membership *m = &e->m;
-    if (is_child(a, e) &&
+    if (is_child(a, e) && !rests(t, a) &&
         hp_membership_may_return(&a->world.m)) /* its program waits, but its driver drives the world, too */
         hp_membership_return(&a->world.m, a->sequence[0], a->completed[0], a->clock);
     if (m->state == HP_CLIENT_ROSTER && m->ring.size == 0) {
@@ -471,11 +479,11 @@ check_server(storm *t, actor *a)
  * again, or lags.
  */
 static void
-drive(actor *a)
+drive(const storm *t, actor *a)
 {
     seat *both[] = {&a->world, &a->child}, *e = actor_seat(a);
     for (int i = 0; i < 2; i++) {
-        int waits = both[i] == e ? a->at != AT_WORK : a->at <= AT_GO;
+        int waits = both[i] == e ? a->at != AT_WORK : a->at <= AT_GO && !rests(t, a);
         if (!both[i]->open || (!waits && !hp_membership_is_away(&both[i]->m) && !both[i]->m.owes_out))
             continue;
         if (hp_membership_is_away(&both[i]->m))
@@ -494,7 +502,7 @@ actor_live(storm *t, actor *a)
         return;
     a->frozen = 0;
     a->clock += STEP_MS * HP_MS;
-    drive(a);
+    drive(t, a);
     check_server(t, a);
     switch (a->at) {
     case AT_JOIN:
@@ -508,7 +516,8 @@ actor_live(storm *t, actor *a)
     case AT_LEAVE: be_leaving(t, a); break;
     default: break;
     }
-    seat_obey(&a->world, a->clock);
+    if (!rests(t, a) || !a->child.open || a->at > AT_GO || hp_membership_is_away(&a->world.m))
+        seat_obey(&a->world, a->clock);
     if (a->child.open)
         seat_obey(&a->child, a->clock);
 }

@@ -68,6 +68,7 @@ typedef struct storm {
     control_sim s;
     int n, resets, freezes, hiccups; /* ranks; which trouble there is */
     int proxied;                     /* each rank is behind a proxy, which may close its connections */
+    uint64_t rests;                  /* ranks that do not drive the world while they wait in a split: one bit each */
     int mortal, victim, violent;     /* a rank will die; violent: its connections are reset */
     int hidden;                      /* the server cannot see its death for now */
     int forgotten;                   /* a server without memory could not help but end the job */

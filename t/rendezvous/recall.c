@@ -215,11 +215,11 @@ split_in_halves(hp_join joins[N])
     die();
 }
 
-/* Members of the parent come back. That split is over for the even ones. */
+/* The first members of the parent come back. That split is over for the even ones. */
 static void
-parent_comes(uint64_t comm)
+parent_comes(uint64_t comm, int count)
 {
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < count; i++) {
         const hp_statement statement = {
             .origin = {.lineage = comm}, .standing = HP_STANDS_RUNNING, .placed = i % 2 ? 2 : 3};
         come(10 + i, i);
@@ -234,14 +234,14 @@ one_colour(int parent_first)
     split_in_halves(joins);
     uint64_t comm = s.conns[0].ring.comm;
     if (parent_first)
-        parent_comes(comm);
+        parent_comes(comm, N);
     next = joins[0];
     next.split = 4;
     enter(40, &next); /* it is on already */
     enter(31, &joins[1]);
     enter(33, &joins[3]);
     if (!parent_first) {
-        parent_comes(comm);
+        parent_comes(comm, N);
         sim_pass(&s, 2500); /* the first to come was asked for the roster, and tells nothing */
         tell(13, 3, comm, 1);
     }
@@ -252,9 +252,13 @@ one_colour(int parent_first)
     sim_close(&s);
 }
 
+/* When rank 3 comes, whose ring rank 1 has. */
+enum { FIRST, AGAIN, LAST };
+
 static void
-one_rank(int away)
+one_rank(int comes)
 {
+    static const char *const when[] = {"at once", "when its connection is back", "if it comes last"};
     hp_join joins[N];
     split_in_halves(joins);
     joins[3].epoch = 9; /* so that it may dial again */
@@ -262,18 +266,53 @@ one_rank(int away)
     const hp_statement statement = {.origin = {.lineage = s.conns[21].ring.comm, .split = 3, .color = 1},
                                     .standing = HP_STANDS_ASSIGNED,
                                     .patience = 5000};
-    parent_comes(comm);
-    enter(33, &joins[3]);
-    ok(!s.conns[33].ring.size, "one whose ring another rank has waits for that");
-    if (away)
+    parent_comes(comm, comes == LAST ? N - 1 : N);
+    if (comes != LAST) {
+        enter(33, &joins[3]);
+        ok(!s.conns[33].ring.size, "one whose ring another rank has waits for that");
+    }
+    if (comes == AGAIN)
         sim_break(&s, 33);
     come(31, 21);
     state(31, 21, &statement, 1);
-    if (away)
+    if (comes != FIRST)
         enter(33, &joins[3]);
-    ok(sim_has_ring(&s, 33, 1, 2, 0), "and gets its place in it, %s", away ? "when its connection is back" : "at once");
+    ok(sim_has_ring(&s, 33, 1, 2, 0), "and gets its place in it, %s", when[comes]);
     is_int(0, (long)(s.job->join_groups != NULL), "nobody is in the split any more");
     ok(hp_job_ring(s.job->rosters, comm)->splits <= 3, "which is not over for those who come yet");
+    sim_close(&s);
+}
+
+/*
+ * A rank that waits in a split tells which splits are over for it, though its parent's own connection is not back. The last one
+ * is asked: the parent is known by then.
+ */
+static void
+gone_on(void)
+{
+    static const int order[N] = {0, 1, 3, 2};
+    sim_open(&s);
+    sim_world(&s, N, 1);
+    uint64_t comm = s.conns[0].ring.comm;
+    hp_join joins[N];
+    for (int i = 0; i < N; i++) {
+        joins[i] = sim_derived_of(&s, i);
+        joins[i].split = i < 3 ? 2 : 1;
+    }
+    die();
+    for (int k = 0; k < N; k++) {
+        int i = order[k];
+        const hp_statement statement = {
+            .origin = {.lineage = comm}, .standing = HP_STANDS_RUNNING, .placed = joins[i].split - 1};
+        enter(20 + i, &joins[i]);
+        ok(!s.conns[23].ring.size, "rank %d says nothing yet", i);
+        state(20 + i, i, &statement, i == 0);
+    }
+    ok(sim_has_ring(&s, 23, 0, 1, 0), "the last one in a split is not kept waiting");
+    is_int(0, s.conns[20].causes, "nor are those that wait for it in the next one ended");
+    joins[3].split = 2;
+    enter(33, &joins[3]);
+    ok(sim_has_ring(&s, 20, 0, N, 0) && sim_has_ring(&s, 33, 3, N, 0), "to which it comes then");
     sim_close(&s);
 }
 
@@ -376,16 +415,18 @@ refuses(int first)
     }
     hp_err_set(&cause, HOOP_ERR_ABORTED, "rank 0 could not take part in the split");
     size_t n = hp_refusal_put(payload, 3, &cause);
+    hp_join next = joins[0];
+    next.split = 4;
     if (first)
         sim_say(&s, 10, HP_REFUSED, payload, n);
+    else
+        enter(41, &next);
     for (int i = 1; i < N; i++)
         enter(30 + i, &joins[i]);
     if (!first)
         sim_say(&s, 10, HP_REFUSED, payload, n);
     is_int(0, s.conns[31].cause.rank, "one that cannot take part ends the split, %s: %s", first ? "first" : "last",
            s.conns[31].cause.text);
-    hp_join next = joins[0];
-    next.split = 4;
     enter(40, &next);
     ok(!s.conns[31].ring.size && s.conns[31].causes == 1, "and its next split does not complete it");
     sim_close(&s);
@@ -502,8 +543,9 @@ main(void)
     split();
     one_colour(0);
     one_colour(1);
-    one_rank(0);
-    one_rank(1);
+    for (int comes = FIRST; comes <= LAST; comes++)
+        one_rank(comes);
+    gone_on();
     part_alone();
     one_has_begun(0);
     one_has_begun(1);

@@ -128,11 +128,24 @@ check_calm(storm *t)
     }
 }
 
+/* A split has given some ranks their ring, and others wait for it. */
+static int
+is_half_told(const storm *t)
+{
+    int told = 0, wait = 0;
+    for (int i = 0; i < t->n; i++) {
+        told |= t->actors[i].child.open && t->actors[i].at == AT_LINKS;
+        wait |= t->actors[i].child.open && t->actors[i].at == AT_JOIN;
+    }
+    return told && wait;
+}
+
 /* The server dies up to three times, more often while a rank joins or waits for links. */
 static void
 kill_server(storm *t)
 {
-    if (t->s.time < t->kill_at || t->s.time < t->s.server_dead)
+    int half = t->rests && t->s.deaths < 3 && is_half_told(t) && storm_roll(t, 10) == 0;
+    if ((t->s.time < t->kill_at && !half) || t->s.time < t->s.server_dead)
         return;
     uint64_t after = storm_roll(t, storm_roll(t, 2) ? 300 : 20000) * HP_MS;
     if (t->s.log)
@@ -203,7 +216,9 @@ open_storm(storm *t, uint64_t seed, int log)
     t->violent = (int)storm_roll(t, 2);
     t->dies_at = t->s.time + (storm_roll(t, 2) ? storm_roll(t, 3000) : storm_roll(t, 60000)) * HP_MS;
     write_play(t);
-    t->kill_at = seed >> 32 == 1 ? t->s.time + storm_roll(t, storm_roll(t, 2) ? 2000 : 40000) * HP_MS : HP_NEVER;
+    t->rests = seed >> 32 == 2 ? storm_roll(t, UINT64_C(1) << RANKS) : 0;
+    t->kill_at =
+        seed >> 32 == 1 || t->rests ? t->s.time + storm_roll(t, storm_roll(t, 2) ? 2000 : 40000) * HP_MS : HP_NEVER;
     for (int i = 0; i < t->n; i++) {
         t->actors[i] = (actor){.rank = i, .clock = t->s.time + storm_roll(t, 1000) * HP_SEC};
         actor_join(t, &t->actors[i]);
@@ -317,11 +332,15 @@ main(void)
     for (uint64_t seed = deadly; seed < deadly + DEADLY; seed++)
         good += run_storm(seed, 0, &steps);
     is_int(DEADLY, good, "the same where the server dies, and comes back");
+    good = 0;
+    for (uint64_t seed = 2 * deadly; seed < 2 * deadly + DEADLY; seed++)
+        good += run_storm(seed, 0, &steps);
+    is_int(DEADLY, good, "and where a rank in a split does not look for it");
     for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++)
         ok(run_storm(special[i], 0, &steps), "and one of a kind that is rare");
     good = 0;
     for (int i = 0; i < more; i++)
-        good += run_storm(i & 1 ? deadly | (tap_random() & UINT32_MAX) : tap_random(), 0, &steps);
+        good += run_storm(i % 3 ? (uint64_t)(i % 3) << 32 | (tap_random() & UINT32_MAX) : tap_random(), 0, &steps);
     is_int(more, good, "%d random ones as well", more);
     ok(2 * judged > innocent, "nobody died in %d jobs, and of %d the server has heard all ranks leave", innocent,
        judged);

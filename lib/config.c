@@ -459,8 +459,7 @@ hp_config_text(const hoop_config *config, hp_setting setting)
 void
 hp_config_agreement(const hoop_config *config, char out[HP_AGREE_TEXT])
 {
-    size_t used = 0;
-    out[0] = 0;
+    size_t used = (size_t)snprintf(out, HP_AGREE_TEXT, "hoop=%s\n", PACKAGE_VERSION);
     for (int i = 0; i < HP_SETTINGS; i++) {
         const hp_value *value = &config->value[i];
         if (hp_setting_table[i].agree && hp_setting_table[i].type == HP_TYPE_CHOICE)

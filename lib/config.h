@@ -79,7 +79,7 @@ hp_config_glance_number(hp_setting setting); /* likewise, a NUMBER; peer_timeout
 int64_t hp_config_number(const hoop_config *config, hp_setting setting);
 const char *hp_config_text(const hoop_config *config, hp_setting setting);
 
-/* "key=value\n" of the settings all ranks must share, into out. */
+/* "key=value\n" of what all ranks must share, into out: the release first, as each may divide a call in its own way. */
 void hp_config_agreement(const hoop_config *config, char out[HP_AGREE_TEXT]);
 
 /* "window=8 (call), slices=4 (environment)": what differs from the default, for the INFO line. */

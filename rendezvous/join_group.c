@@ -156,11 +156,10 @@ duplicate(const hp_join_group *m, const hp_join *join, hoop_error *error)
 static int
 next_line(const char **at, const char *end, const char **line)
 {
-    const char *start = *at;
-    const char *stop = start < end ? memchr(start, '\n', (size_t)(end - start)) : NULL;
-    *line = start;
+    *line = *at;
+    const char *stop = *at < end ? memchr(*at, '\n', (size_t)(end - *at)) : NULL;
     *at = stop ? stop + 1 : end;
-    return (int)((stop ? stop : end) - start);
+    return (int)((stop ? stop : end) - *line);
 }
 
 /* Compares the settings line by line, so that the error can name the first key that differs, with both values. */
@@ -176,9 +175,10 @@ same_settings(const hp_join_group *m, const hp_join *join, hoop_error *error)
         char has[SETTING_SHOWN], had[SETTING_SHOWN];
         snprintf(has, sizeof(has), "%.*s", n_theirs ? n_theirs : 7, n_theirs ? theirs : "nothing");
         snprintf(had, sizeof(had), "%.*s", n_mine ? n_mine : 7, n_mine ? mine : "nothing");
-        hp_err_set(error, HOOP_ERR_MISMATCH,
-                   "settings differ: %s has \"%s\", the first to join has \"%s\"; give all ranks the same",
-                   hp_member_process(&join->member).text, has, had);
+        int release = strncmp(has, "hoop=", 5) == 0 || strncmp(had, "hoop=", 5) == 0;
+        hp_err_set(error, HOOP_ERR_MISMATCH, "%s differ: %s has \"%s\", the first to join has \"%s\"; %s",
+                   release ? "releases of hoop" : "settings", hp_member_process(&join->member).text, has, had,
+                   release ? "install the same on all hosts" : "give all ranks the same");
         error->rank = rank_of(join);
         return HOOP_ERR_MISMATCH;
     }

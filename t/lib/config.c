@@ -419,7 +419,9 @@ test_agreement(void)
         lines += *c == '\n';
     for (int i = 0; i < HP_SETTINGS; i++)
         rows += hp_setting_table[i].agree;
-    is_int(rows, lines, "one line for each setting to agree on");
+    is_int(1 + rows, lines, "one line for the release, and one for each setting to agree on");
+    ok(strncmp(one, "hoop=" PACKAGE_VERSION "\n", sizeof("hoop=" PACKAGE_VERSION)) == 0, "the release is first: %s",
+       one);
     hoop_config_set(b, "window", "9");
     hp_config_agreement(b, other);
     ok(strcmp(one, other) != 0 && strstr(other, "window=9\n"), "another window does not agree");

@@ -319,6 +319,15 @@ test_differences(void)
 {
     sim s;
     sim_open(&s);
+    hp_join one = sim_join_of(0, 2, 1), other = sim_join_of(1, 2, 1);
+    one.agree = "hoop=0.1.0\nslice=1\n", one.agree_n = strlen(one.agree);
+    other.agree = "hoop=0.2.0\nslices=2\n", other.agree_n = strlen(other.agree);
+    sim_join(&s, 0, &one);
+    sim_join(&s, 1, &other);
+    ok(strstr(s.conns[0].cause.text, "hoop differ: rank 1 (node2, pid 801) has \"hoop=0.2.0\", the first") != NULL,
+       "%s", s.conns[0].cause.text);
+    sim_close(&s);
+    sim_open(&s);
     for (int i = 0; i < 8; i++) {
         hp_join join = sim_join_of(i, 8, 4);
         join.agree = i == 5 ? "slice=1\nchannels=2\nop_timeout_ms=2000\n" : "slice=1\nchannels=1\nop_timeout_ms=2000\n";

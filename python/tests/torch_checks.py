@@ -876,6 +876,20 @@ def check_dtensor():
         same(x, numbers(first, 6, torch.float32) + numbers(first + 1, 6, torch.float32), "all_reduce in a mesh")
 
 
+def check_sharded_tensor():
+    """It takes the device for its collectives from what the backend serves."""
+    from torch.distributed._shard.sharded_tensor import Shard, init_from_local_shards
+
+    if torch.cuda.is_available():  # then that is a GPU, and this file's tensors are in main memory
+        return
+    parts = [numbers(rank, 4, torch.float32).view(2, 2) for rank in range(ranks())]
+    shard = Shard.from_tensor_and_offsets(parts[me()], [2 * me(), 0], me())
+    whole = poison(4 * ranks(), torch.float32).view(-1, 2) if me() == 0 else None
+    init_from_local_shards([shard], [2 * ranks(), 2]).gather(0, whole)
+    if me() == 0:
+        same(whole, torch.cat(parts), "gather of a sharded tensor")
+
+
 def check_functional():
     import torch.distributed._functional_collectives as functional
 

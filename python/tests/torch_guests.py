@@ -67,6 +67,13 @@ def told():
     dist.destroy_process_group()
 
 
+def gloo_network():
+    """In gloo's place hoop takes the interface that gloo is told to take."""
+    del os.environ["HOOP_SOCKET_IFNAME"]
+    os.environ["GLOO_SOCKET_IFNAME"] = "nosuch0"
+    raises(RuntimeError, "HOOP_SOCKET_IFNAME==nosuch0", lambda: dist.init_process_group("gloo"))
+
+
 def unused():
     """gloo is gloo if nobody has replaced it."""
     import hoop.torch

@@ -82,6 +82,8 @@ loaded()
     name=told
     TORCH_DISTRIBUTED_DEBUG=DETAIL ok 'that hoop is in use is told' passed 2 "$files/torch_guests.py" told
     TORCH_DEVICE_BACKEND_AUTOLOAD=0 ok '... and gloo is replaced where torch loads nothing by itself' passed 2 "$files/torch_guests.py" told
+    name=gloo_network
+    ok "... and GLOO_SOCKET_IFNAME names the interface" passed 2 "$files/torch_guests.py" gloo_network
     like 'UserWarning: HOOP_TORCH_REPLACE=Gloo has no effect' \
         "$(PYTHONWARNINGS=default HOOP_TORCH_REPLACE=Gloo "$torch_python" -c 'import torch' 2>&1)" 'a wrong name is told'
     for name in zero accelerate; do
@@ -95,7 +97,7 @@ loaded()
     name=unused
     ok 'that gloo is gloo is told' passed 2 "$files/torch_guests.py" unused
 }
-if since 2 5; then loaded; else skip 8 'torch before 2.5 loads no backend by itself'; fi
+if since 2 5; then loaded; else skip 9 'torch before 2.5 loads no backend by itself'; fi
 (umask 077 && "$abs_top_builddir/bin/hoop-rendezvous" --new-secret secret) >"$tmp/out" 2>&1
 name=check_objects
 HOOP_SECRET_FILE=$tmp/secret ok 'a secret file' passed 2 "$files/torch_checks.py" check_objects

@@ -7,11 +7,21 @@ of gloo, for programs that name gloo themselves.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from typing import Any
 
-_DEVICES = ["cpu", "cuda"]
+
+def _devices() -> list[str]:
+    """The kinds of device that hoop serves here. torch takes it that the host has each of them."""
+    import torch
+
+    try:
+        ctypes.CDLL("libcuda.so.1")  # CUDA itself must not begin before the program forks
+    except OSError:
+        return ["cpu"]
+    return ["cpu", "cuda"] if torch.version.cuda else ["cpu"]
 
 
 def _group() -> Any:
@@ -70,9 +80,9 @@ def register() -> None:
     if "HOOP" in dist.Backend._plugins:
         return
     if _takes_backends(dist):
-        dist.Backend.register_backend("hoop", _create_backend, extended_api=True, devices=_DEVICES)
+        dist.Backend.register_backend("hoop", _create_backend, extended_api=True, devices=_devices())
     else:
-        dist.Backend.register_backend("hoop", _create_group, devices=_DEVICES)
+        dist.Backend.register_backend("hoop", _create_group, devices=_devices())
         _end_groups(dist.distributed_c10d)
     replaced = os.environ.get("HOOP_TORCH_REPLACE", "")
     if replaced == "gloo":
@@ -91,7 +101,7 @@ def is_used(group: Any = None) -> bool:
         return False
     group = group or dist.group.WORLD
     found = [group]
-    for device in _DEVICES:
+    for device in ("cpu", "cuda"):
         try:
             found.append(group._get_backend(torch.device(device)))
         except RuntimeError:  # the group has none for it
@@ -102,7 +112,7 @@ def is_used(group: Any = None) -> bool:
 def _replace_gloo(dist: Any) -> None:
     """backend="gloo" is hoop from now on."""
     if _takes_backends(dist):
-        dist.Backend.register_backend("gloo", _create_backend, extended_api=True, devices=_DEVICES)
+        dist.Backend.register_backend("gloo", _create_backend, extended_api=True, devices=_devices())
         return
     plain = dist.Backend.__new__
 

@@ -54,12 +54,15 @@ class _Config:
         lib.hoop_config_free(self._handle)
 
 
-def _host(store: Any) -> dict[str, str]:
-    """The setting that names the store's host; a store of files has none."""
+def _network(store: Any) -> dict[str, str]:
+    """The settings that choose the network: the store's host, which a store of files lacks, and gloo's own choice."""
     while isinstance(store, PrefixStore):
         store = store.underlying_store
-    host = getattr(store, "host", None)
-    return {"join_host": host} if isinstance(host, str) and host else {}
+    host, gloo = getattr(store, "host", None), os.environ.get("GLOO_SOCKET_IFNAME")
+    chosen = {"join_host": host} if isinstance(host, str) and host else {}
+    if gloo and os.environ.get("HOOP_TORCH_REPLACE") == "gloo" and not os.environ.get("HOOP_SOCKET_IFNAME"):
+        chosen["socket_ifname"] = f"={gloo}"
+    return chosen
 
 
 def _rendezvous() -> str:
@@ -77,8 +80,8 @@ class _Server:
         self._secret: Optional[Secret] = None  # the server's; None: HOOP_SECRET_FILE has it
         self._pid = 0
 
-    def _start(self, host: dict[str, str]) -> None:
-        settings = {"rendezvous": _rendezvous(), "secret_fd": "-1"} | host
+    def _start(self, network: dict[str, str]) -> None:
+        settings = {"rendezvous": _rendezvous(), "secret_fd": "-1"} | network
         self._own = self._secret = None
         if not os.environ.get("HOOP_SECRET_FILE"):
             self._own = own()
@@ -89,10 +92,10 @@ class _Server:
             check(lib.hoop_server_start(ctypes.byref(handle), config))
         self._handle, self._pid = handle.value, os.getpid()
 
-    def address(self, host: dict[str, str]) -> str:
+    def address(self, network: dict[str, str]) -> str:
         with self._lock:
             if not self._handle or self._pid != os.getpid():
-                self._start(host)
+                self._start(network)
         address = ctypes.create_string_buffer(SERVER_TEXT)
         check(lib.hoop_server_address(self._handle, address, SERVER_TEXT))
         return address.value.decode()
@@ -237,7 +240,7 @@ def _settings(
     store: Any, rank: int, size: int, start: timedelta, limit: timedelta, chosen: Optional[dict[str, str]]
 ) -> dict[str, str]:
     starts = milliseconds(start)
-    settings = {"rank": str(rank), "size": str(size), "secret_fd": "-1"} | _host(store) | (chosen or {})
+    settings = {"rank": str(rank), "size": str(size), "secret_fd": "-1"} | _network(store) | (chosen or {})
     settings["op_timeout_ms"] = str(max(milliseconds(limit), 0))
     settings["bootstrap_timeout_ms"] = str(starts if starts > 0 else _LONGEST)
     return settings
@@ -255,7 +258,7 @@ def meet(
         settings["job"], invitation = _invited(meeting, rank, size, _limit(settings))
         return _accept(PrefixStore(settings["job"], meeting), settings, invitation)
     settings["job"] = f"torch-{secrets.token_hex(8)}"
-    host, invitation = _opened(meeting, settings["job"], _host(store), size)
+    host, invitation = _opened(meeting, settings["job"], _network(store), size)
     with host:
         return _accept(PrefixStore(settings["job"], meeting), settings, invitation)
 
@@ -264,10 +267,10 @@ def meet(
 
 
 def offer(store: Any, number: str) -> str:
-    """WORD:ADDRESS, by which the ranks of any job meet at this process's server; see meet_at(). store: see _host()."""
+    """WORD:ADDRESS, by which the ranks of any job meet at this process's server; see meet_at(). store: see _network()."""
     if _elsewhere():
         return f"{_GIVEN}:{_rendezvous()}"
-    address = _server.address(_host(store))
+    address = _server.address(_network(store))
     return f"{_server.word_of_all(number)}:{address}"
 
 

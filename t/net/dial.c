@@ -302,14 +302,14 @@ test_deadline(void)
     const char *text = candidate.result.error.text;
     is_int(HOOP_ERR_RENDEZVOUS, candidate.result.error.code, "nobody accepts");
     ok(took_about(took, 0.3, 3), "at the deadline (%.3f)", (double)took / 1e9);
-    ok(strstr(text, "reach rank 4 (node3) at 127") && strstr(text, "within 0.3 s: no answer to the"), "%s", text);
+    ok(strstr(text, "reach rank 4 (node3) at 127") && strstr(text, " s: no answer to the greeting"), "%s", text);
     hang_up(&candidate);
     send_lout_away();
     dial(&candidate, &lout.addr, &hello, &keys, 400 * HP_MS);
     took = wait_for(&candidate);
     is_int(HOOP_ERR_RENDEZVOUS, candidate.result.error.code, "nobody listens");
     ok(took_about(took, 0.4, 3), "at the deadline and not before (%.3f)", (double)took / 1e9);
-    ok(strstr(text, "within 0.4 s: Connection refused (nothing listens there") != NULL, "%s", text);
+    ok(strstr(text, " s: Connection refused (nothing listens there") != NULL, "%s", text);
     hang_up(&candidate);
     dial(&candidate, &lout.addr, &hello, &keys, 0);
     run_for(2 * HP_MS);

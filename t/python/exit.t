@@ -46,7 +46,7 @@ is '' "$errors" '... is not printed at the end'
 end_by early
 is 'rank 0: HOOP_ERR_PEER_LOST of rank 1' "$said" 'a rank that ends early, without destroying'
 end_by daemon
-is '0 rank 0: ends' "$status $(sed -n 1p said)" 'a thread waits when the interpreter ends'
+is '0 rank 0: ends' "$status $(echo "$said" | sed -n 1p)" 'a thread waits when the interpreter ends'
 end_by fork
 is "0 $both" "$status $said" 'children of a fork harm nobody, and may not use what they inherit'
 is '' "$errors" '... and nothing is printed'

@@ -75,7 +75,8 @@ if [ -n "$python" ]; then
 job, = json.load(open("json"))
 ring, = job["rings"]
 awaited = [rank["rank"] for rank in ring["ranks"] if rank["awaited"]]
-print(job["version"], job["server"], ring["state"], ring["size"], awaited, "allreduce" in ring["ranks"][0]["operation"]["call"])')" \
+call = ring["ranks"][0]["operation"]["call"].split()[0]
+print(job["version"], job["server"], ring["state"], ring["size"], awaited, call.isalpha())')" \
         '--json says so too'
 else
     skip 1 'python3 is not installed'

@@ -32,9 +32,13 @@ on_line(void *arg, int level, const char *line)
     snprintf(lines[phase], LINE, "%s", line);
 }
 
+/* The line is about the server behind this rank's door, or about another rank behind its own, a neighbour or not. */
 static int
-is_right(const char *line, int way)
+is_right(const char *line, int rank)
 {
+    static const char to_rank[] = "no connection to rank ";
+    const char *peer = strstr(line, to_rank);
+    int way = peer ? atoi(peer + sizeof(to_rank) - 1) : rank;
     const char *words = way == PROXY_IGNORES   ? " and does not answer"
                         : way == PROXY_ANSWERS ? "; it answers \"HTTP/1.1 503 Service Unavailable\""
                                                : " and closes them without an answer";
@@ -74,9 +78,8 @@ come(int rank, int size, void *before_ranks)
     if (result == HOOP_SUCCESS)
         result = hoop_allreduce(&one, &sum[1], 1, HOOP_INT32, HOOP_SUM, part);
     hoop_comm_error(NULL, &e);
-    int way = before_ranks ? (rank + 1) % size : rank;
     int good = result == HOOP_SUCCESS && sum[0] == size && sum[1] == size && told[0] > 0 && told[1] > 0 &&
-               is_right(lines[0], way) && is_right(lines[1], way);
+               is_right(lines[0], rank) && is_right(lines[1], rank);
     party_note("%d %d, %d and %d lines: %.150s | %.150s", good, (int)result, told[0], told[1],
                result == HOOP_SUCCESS ? lines[0] : e.text, lines[1]);
     hoop_comm_destroy(part);

@@ -46,25 +46,18 @@ like 'cannot change into the folder .*/nowhere: No such file' "$err" 'is said'
 refused 'there is no option --hosfile; the nearest one is --hostfile' 'an unknown option' --hosfile x true
 refused 'there is no option -np4x; the nearest one is -np' 'another' -np4x true
 refused 'there is no option --nonesuch. hooprun --help lists them all' 'one that is near to none' --nonesuch true
-refused 'there is no option --oversubscribe; leave it out' "mpirun's" --oversubscribe true
 refused 'there is no option --bind-to; --bind binds each rank' 'another' --bind-to core true
 refused 'there is no option -genv; write -x NAME=VALUE' 'another' -genv A 1 true
 refused 'there is no option --nnodes; start hooprun once' "torchrun's" --nnodes=2 true
 refused '-n needs a value' 'a value forgotten' -n
-refused '--wdir needs a value that is not empty' 'an empty value' --wdir= true
 refused '-l takes no value' 'a value too many' -l=1 true
 refused '-n x: write a whole number' 'no number' -n x true
-refused '-n 0: write a whole number' 'no ranks' -n 0 true
 refused '-n -4: write a whole number' 'fewer than none' -n -4 true
-refused 'there is no program to run' 'no program' -n 4
 refused '--timeout soon: write a number of seconds' 'no time' --timeout soon true
 refused '--timeout 1e-10: write a number of seconds' 'less time than a clock has' --timeout 1e-10 true
 refused 'the name of the program is empty; is a variable of the shell not set' 'an empty program' -n 2 ''
 refused 'cannot open the hostfile nofile: No such file' 'no hostfile' --hostfile nofile true
-refused 'the hosts are given twice' 'two hostfiles' --hostfile hosts -H a true
 refused '3 ranks do not fit: 1 host offers 2 slots' 'too many ranks' -n 3 -H localhost:2 true
-refused '-x 1=2: that is not the name of a variable' 'no variable' -x 1=2 true
-refused "--rsh ssh 'x: the quotes" 'open quotes' --rsh "ssh 'x" true
 printf 'localhost slots=2\nnode1 slot=3\n' >bad
 refused 'bad:2: word "slot=3" is not known; write slots=N' 'a bad hostfile' -f bad true
 printf 'x' >file

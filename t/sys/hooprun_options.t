@@ -16,12 +16,7 @@ refused 'there is no option -u; ranks get PYTHONUNBUFFERED=1' "python's -u" -u t
 refused 'there is no option --report-bindings; --map prints' "mpirun's" --report-bindings true
 refused 'there is no option --prepend-rank; write --tag-output' "MPICH's" --prepend-rank true
 refused 'there is no option --outfile-pattern; --output-dir DIR' 'another' --outfile-pattern=x true
-refused '--max-restarts 3 goes with --elastic' "torchrun's --max-restarts alone" --max-restarts=3 true
 refused 'there is no option --timestamp-output; hooprun prints no times' 'one that is near to another' --timestamp-output true
-refused 'there is no option --rdzv-backend; start hooprun once' 'a family of options' --rdzv-backend=c10d true
-refused '--tee goes with --output-dir' '--tee alone' --tee true
-refused '--force goes with --output-dir' '--force alone' --force true
-refused "':' would start several programs" 'several programs' -n 1 echo a : -n 1 echo b
 run -n 1 -- echo a : b
 is 'a : b' "$out" '... but behind -- they are arguments'
 run -n 1 echo a :

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -220,22 +221,47 @@ read_line(hoop_config *config, char *line, hoop_error *error)
     return hp_config_put(config, key, trim(value), HP_FROM_FILE, error);
 }
 
+/* NULL with errno: ESPIPE: it is a pipe, say, and nobody may ever write to that. */
+static FILE *
+open_file(const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return NULL;
+    if (S_ISREG(info.st_mode) || S_ISCHR(info.st_mode)) /* /dev/null is empty */
+        return fopen(path, "re");
+    errno = S_ISDIR(info.st_mode) ? EISDIR : ESPIPE;
+    return NULL;
+}
+
+/* The last 0 in it is its end, also if it has others. */
+static char *
+next_line(char line[LINE_ROOM], FILE *file)
+{
+    memset(line, 1, LINE_ROOM);
+    return fgets(line, LINE_ROOM, file);
+}
+
 static hoop_result
 read_file(hoop_config *config, const char *path, int must_exist, hoop_error *error)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = open_file(path);
     char line[LINE_ROOM];
     hoop_result result = HOOP_SUCCESS;
     int reason = errno;
     /* one in a folder that this user may not enter is not there either */
     if (!file && !must_exist && access(path, F_OK) != 0)
         return HOOP_SUCCESS;
+    if (!file && reason == ESPIPE)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "the settings file %.150s is no ordinary file", path);
     if (!file)
         return hp_err_sys(error, HOOP_ERR_INVALID_ARGUMENT, reason, "cannot read the settings file %.150s", path);
-    for (int number = 1; result == HOOP_SUCCESS && fgets(line, sizeof(line), file); number++) {
+    for (int number = 1; result == HOOP_SUCCESS && next_line(line, file); number++) {
         hoop_error why;
         int marked = number == 1 && strncmp(line, "\xef\xbb\xbf", 3) == 0; /* some editors mark UTF-8 so */
-        if (strlen(line) == LINE_ROOM - 1 && line[LINE_ROOM - 2] != '\n')
+        if (memrchr(line, 0, sizeof(line)) != line + strlen(line))
+            result = hp_err_set(&why, HOOP_ERR_INVALID_ARGUMENT, "the line has a null character: is this a text file?");
+        else if (strlen(line) == LINE_ROOM - 1 && line[LINE_ROOM - 2] != '\n')
             result =
                 hp_err_set(&why, HOOP_ERR_INVALID_ARGUMENT, "the line is longer than %d characters", LINE_ROOM - 2);
         else
@@ -243,6 +269,8 @@ read_file(hoop_config *config, const char *path, int must_exist, hoop_error *err
         if (result != HOOP_SUCCESS)
             hp_err_set(error, result, "%.100s:%d: %.140s", path, number, why.text);
     }
+    if (result == HOOP_SUCCESS && ferror(file))
+        result = hp_err_sys(error, HOOP_ERR_INVALID_ARGUMENT, errno, "cannot read the settings file %.150s", path);
     fclose(file);
     return result;
 }

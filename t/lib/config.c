@@ -289,6 +289,18 @@ test_files(void)
     unlink(path);
     setenv("HOOP_CONF_FILE", conf_path, 1);
     fails("cannot read the settings file", "a file that was named must be there");
+    setenv("HOOP_CONF_FILE", "/", 1);
+    fails("Is a directory", "and no folder");
+    snprintf(path, sizeof(path), "%s.pipe", conf_path);
+    setenv("HOOP_CONF_FILE", path, 1);
+    ok(mkfifo(path, 0600) == 0, "a pipe");
+    fails("test.conf.pipe is no ordinary file", "is not waited for");
+    setenv("HOOP_CONF_FILE", "/dev/zero", 1);
+    fails("/dev/zero:1: the line has a null character", "nor is a device read for ever");
+    setenv("HOOP_CONF_FILE", "/dev/null", 1);
+    config = resolved(NULL);
+    is_int(0, hp_config_number(&config, HP_SET_window), "but one may be empty");
+    setenv("HOOP_CONF_FILE", conf_path, 1);
     write_conf(conf_path, "window=11\n\nwindo=12\n");
     fails("test.conf:3: windo: no such setting; the nearest is window; hoop_env(7) lists them",
           "an unknown key has its line");
@@ -323,6 +335,15 @@ test_lines(void)
     snprintf(text, sizeof(text), "window=12\n#%1022s\n", "window=13");
     write_conf(conf_path, text);
     fails("test.conf:2: the line is longer than 1022 characters", "a longer one is refused, comments too");
+    write_conf(conf_path, "window=12\n");
+    FILE *f = fopen(conf_path, "a");
+    ok(f &&
+           fwrite("slices=4\0"
+                  "0",
+                  1, 10, f) == 10 &&
+           fclose(f) == 0,
+       "a null within a value");
+    fails("test.conf:2: the line has a null character", "does not end it");
 }
 
 /* Settings that are each in their range, and too small for a ring. */

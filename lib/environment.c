@@ -245,6 +245,11 @@ hp_environment_server(hp_addr_list *servers, const hoop_config *config, const hp
         *servers = (hp_addr_list){.n = 1, .addr = {*known}};
         return HOOP_SUCCESS;
     }
+    if (result == HOOP_SUCCESS && !hp_addr_port(&servers->addr[0]))
+        result = hp_err_set(
+            &why, HOOP_ERR_INVALID_ARGUMENT,
+            "no server is at port 0 (%.100s): write the port that hoop-rendezvous, or hoop_server_address, tells",
+            text);
     if (result != HOOP_SUCCESS)
         return hp_err_set(error, result, "HOOP_RENDEZVOUS: %.230s", why.text);
     for (int i = 0; i < servers->n; i++) {

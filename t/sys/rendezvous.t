@@ -135,6 +135,8 @@ HOOP_RANK=0 HOOP_SIZE=2 HOOP_RENDEZVOUS=nohost timeout 20 "$abs_top_builddir/bin
 HOOP_RANK=0 HOOP_SIZE=0 HOOP_RENDEZVOUS=$address timeout 20 "$abs_top_builddir/bin/hoop-bench" -e 4 -n 1 >size0 2>&1
 like 'is set but HOOP_SIZE is not, or is 0: ' "$(cat size0)" 'HOOP_SIZE=0 is not called unset'
 like 'HOOP_RENDEZVOUS: .*nohost' "$(cat said)" 'a server that cannot be named: the variable is'
+HOOP_RANK=0 HOOP_SIZE=2 HOOP_RENDEZVOUS=localhost:0 timeout 20 "$abs_top_builddir/bin/hoop-bench" -e 4 -n 1 >said 2>&1
+like 'HOOP_RENDEZVOUS: no server is at port 0 .localhost:0.: write the port' "$(cat said)" 'nor is a port that none has waited for'
 
 rank true0 0 2
 await grep -q '1 of 2 ranks is here' first || diag "$(cat first)"

@@ -319,8 +319,8 @@ def numbers(values: Any, size: int, what: str) -> Any:
         listed = [index(value) for value in values]
     except TypeError:
         raise TypeError(f"{what}={values!r}: give {size} whole numbers, one for each rank") from None
-    if len(listed) != size or min(listed) < 0:
-        raise ValueError(f"{what}={listed}: give {size} numbers, one for each rank, none below 0")
+    if len(listed) != size or min(listed) < 0 or max(listed) >= 2**64:
+        raise ValueError(f"{what}={listed}: give {size} numbers, one for each rank, from 0 to 2**64 - 1")
     return (c_size_t * size)(*listed)
 
 

@@ -16,6 +16,7 @@ from ._library import Stats as _StatsStruct
 from .bell import DONE
 from .calls import Call, whole
 from .errors import HoopError, check, error_of
+from .handle import Handle
 from .settings import config_of
 from .stats import Stats, stats_of
 from .work import Work, block, received, wait_whole
@@ -40,7 +41,7 @@ _Queued = tuple[Callable[..., int], tuple[Any, ...], object, str]  # a call of a
 Array = Any  # whatever hoop.arrays can read
 
 
-class Comm:
+class Comm(Handle):
     """This rank's membership in a ring.
 
         with hoop.Comm() as comm:

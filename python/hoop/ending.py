@@ -31,8 +31,8 @@ def interrupted(rank: int, error: BaseException) -> str:
 
 
 def encoded(why: str) -> bytes:
-    """A reason as libhoop takes it. What UTF-8 cannot express, as parts of a file's name, becomes "?"."""
-    return why.encode(errors="replace")
+    """A reason as libhoop takes it. What UTF-8 cannot express, as parts of a file's name, becomes "?", and so does a null."""
+    return why.replace("\0", "?").encode(errors="replace")
 
 
 def verdict(rank: int, pending: Sequence[Pending], quiet: float) -> str:

@@ -37,6 +37,8 @@ def log_to(function: Optional[Callable[[int, str], object]]) -> None:
     if function is None:
         lib.hoop_log_to(None, None)
         return
+    if not callable(function):
+        raise TypeError(f"log_to({function!r}): give a function of level and line, or None")
 
     def sink(_: Any, level: int, line: bytes) -> None:
         function(level, line.decode(errors="replace"))

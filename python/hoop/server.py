@@ -7,6 +7,7 @@ from typing import Any, Optional
 
 from ._library import SECRET_TEXT, SERVER_TEXT, lib
 from .errors import check
+from .handle import Handle
 from .settings import config_of
 
 
@@ -20,7 +21,7 @@ def new_secret() -> str:
     return text.value.decode()
 
 
-class Server:
+class Server(Handle):
     """A rendezvous server on a thread of the library. The process that serves need not be a rank.
 
         secret = hoop.new_secret()

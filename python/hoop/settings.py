@@ -9,7 +9,10 @@ from .errors import check
 
 
 def _text(value: object) -> bytes:
-    return str(int(value) if isinstance(value, bool) else value).encode()
+    text = str(int(value) if isinstance(value, bool) else value)
+    if "\0" in text:  # C would end the text there
+        raise ValueError(f"a setting is {text!r}, with a null character")
+    return text.encode()
 
 
 @contextmanager
@@ -24,7 +27,7 @@ def config_of(settings: Mapping[str, Any]) -> Iterator[Optional[int]]:
         raise MemoryError("hoop_config_new")
     try:
         for key, value in given.items():
-            check(lib.hoop_config_set(config, key.encode(), _text(value)))
+            check(lib.hoop_config_set(config, _text(key), _text(value)))
         yield config
     finally:
         lib.hoop_config_free(config)

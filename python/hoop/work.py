@@ -8,11 +8,12 @@ import time
 from collections import deque
 from contextlib import ExitStack
 from ctypes import c_void_p
-from typing import TYPE_CHECKING, Any, Callable, Generator, Iterable, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Generator, Iterable, Optional
 
 from . import bell, ending
 from ._library import BUSY, FORKED, IN_PROGRESS, INVALID_USAGE, lib
 from .errors import HoopError, error_of
+from .handle import Handle
 from .interrupt import raise_it
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def _busy() -> HoopError:
     return HoopError("another thread waits for this operation, or destroys its communicator", BUSY)
 
 
-class Work:
+class Work(Handle):
     """An operation that a method with an `i` in front has started. Its arrays are in use until it has ended.
 
     wait() or `await work` give the call's result, the array. A work that the program drops goes on, and its arrays are
@@ -393,9 +394,10 @@ def wait_all(works: Iterable[Work]) -> list[Any]:
     return results
 
 
-def wait_any(works: Sequence[Work], timeout: Optional[float] = None) -> int:
+def wait_any(works: Iterable[Work], timeout: Optional[float] = None) -> int:
     """The index of a work that has ended, also by an error, which its wait() raises. The works may be of several
     communicators. timeout: seconds; then TimeoutError. ValueError if there is no work."""
+    works = list(works)
     if not works:
         raise ValueError("wait_any of no works would never end")
     deadline = deadline_in(timeout)

@@ -139,6 +139,7 @@ class Library(unittest.TestCase):
         hoop.log_to(lambda level, line: lines.append((level, line)))
         hoop.Comm(debug="info").destroy()
         hoop.log_to(None)
+        self.assertRaises(TypeError, hoop.log_to, 5)
         self.assertEqual({2}, {level for level, _ in lines})
         self.assertEqual([], [line for _, line in lines if "\n" in line])
         self.assertIn("debug=info", "".join(line for _, line in lines))

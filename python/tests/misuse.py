@@ -2,6 +2,7 @@
 """Wrong calls on 2 ranks: each raises an exception that says what is wrong, and the communicator goes on or names the cause."""
 
 import array
+import copy
 import os
 import pickle
 import threading
@@ -37,6 +38,7 @@ class Misuse(unittest.TestCase):
         self.refuses(r"counts=\[1\]: give 2 numbers", comm.allgatherv, ints(1), ints(2), [1])
         self.refuses(r"counts=\[-1, 1\]: give 2 numbers", comm.allgatherv, ints(1), ints(2), [-1, 1])
         self.refuses(r"x has 2 elements, and this call needs 1: counts\[", comm.allgatherv, ints(2), ints(2), [1, 1])
+        self.refuses(r"give 2 numbers, one for each rank, from 0 to 2\*\*64", comm.allgatherv, ints(1), ints(2), [2**64 + 1, 1])
         self.refuses("a block ends at 9", comm.allgatherv, ints(1), ints(8), [1, 1], [0, 8])
         self.refuses(
             "out has 3 elements, and this call needs 2: the sum", comm.alltoallv, ints(2), ints(3), [1, 1], [1, 1]
@@ -83,6 +85,24 @@ class Misuse(unittest.TestCase):
         self.refuses("op='SUM': hoop has sum", comm.allreduce, ints(1), "SUM")
         for op in 0, [], max:
             self.refuses("is not a name: give one of sum, prod", comm.allreduce, ints(1), op, error=TypeError)
+
+    def test_copies(self):
+        """Two owners of one handle would free it twice, and another process has none."""
+        work = comm.iallreduce(ints(1))
+        with hoop.Server(rendezvous="127.0.0.1:0", secret=hoop.new_secret()) as server:
+            for thing in comm, work, server, [comm]:
+                for duplicate in copy.copy, copy.deepcopy, pickle.dumps:
+                    if (thing, duplicate) != ([comm], copy.copy):
+                        self.refuses("cannot be copied or pickled", duplicate, thing, error=TypeError)
+        work.wait()
+
+    def test_null_characters(self):
+        self.refuses(r"a setting is 'night\\x00a'", hoop.Comm, job="night\0a", rank=0, size=1)
+        part = comm.split(0)
+        part.abort("bad\0file")
+        with self.assertRaisesRegex(hoop.HoopError, r"bad\?file"):
+            part.barrier()
+        self.assertRaises(hoop.HoopError, part.destroy)
 
     def test_ranks(self):
         for call in comm.send, comm.recv:
@@ -173,9 +193,9 @@ class Misuse(unittest.TestCase):
         self.assertEqual("HOOP_ERR_MISMATCH", error.name)
         self.assertRegex(str(error), r"count.3.*count.4|3.*4|4.*3")
         self.assertIn(error.rank, (0, 1))
-        copy = pickle.loads(pickle.dumps(error))
+        twin = pickle.loads(pickle.dumps(error))
         self.assertEqual(
-            (str(error), error.code, error.rank, error.phase), (str(copy), copy.code, copy.rank, copy.phase)
+            (str(error), error.code, error.rank, error.phase), (str(twin), twin.code, twin.rank, twin.phase)
         )
         with self.assertRaises(hoop.HoopError) as again:
             part.barrier()

@@ -122,14 +122,14 @@ class Works(unittest.TestCase):
         self.assertEqual([TOTAL] * 5, [x[0] for x in hoop.wait_all(works)])
         works = [comm.iallreduce(mine()) for _ in range(5)]
         while works:
-            self.assertEqual(TOTAL, works.pop(hoop.wait_any(works)).wait()[0])
+            self.assertEqual(TOTAL, works.pop(hoop.wait_any(iter(works))).wait()[0])
         with Late():
             work = comm.iallreduce(mine())
             if RANK > 0:
                 self.assertRaises(TimeoutError, hoop.wait_any, [work], 0.05)
         self.assertEqual(0, hoop.wait_any([work], 60))
         self.assertEqual(0, hoop.wait_any([work]))  # it has ended
-        self.assertRaises(ValueError, hoop.wait_any, [])
+        self.assertRaises(ValueError, hoop.wait_any, iter([]))
 
     def test_any_of_several_communicators(self):
         other = comm.split(0)

@@ -320,7 +320,8 @@ without_server(int rank, int size, void *arg)
     party_nap(0.5);
     for (int i = 0; i < 100 && r == HOOP_SUCCESS; i++)
         r = hoop_allreduce(one, one, 64, HOOP_FLOAT32, HOOP_SUM, comm);
-    if (r == HOOP_SUCCESS && rank == s->victim)
+    party_mark(); /* the last of them is over for this rank, if not for all */
+    if (r == HOOP_SUCCESS && rank == s->victim && party_await_marks(size))
         raise(SIGKILL);
     if (r == HOOP_SUCCESS)
         r = work_until_error(comm, COUNT, 0) ? HOOP_ERR_INTERNAL : HOOP_SUCCESS;

@@ -254,7 +254,8 @@ parts(int rank, int size, void *arg)
     hoop_comm *comm = party_join(1), *part = NULL;
     if (hoop_comm_split(comm, rank % 2, 0, &part) != HOOP_SUCCESS || hoop_barrier(part) != HOOP_SUCCESS)
         return bad("split", comm);
-    if (rank == 1)
+    party_mark(); /* the barrier is over for this rank, if not for all */
+    if (rank == 1 && party_await_marks(size))
         kill(getpid(), SIGKILL);
     while (hoop_barrier(comm) == HOOP_SUCCESS)
         continue;
@@ -317,6 +318,8 @@ misused(int rank, int size, void *arg)
     hoop_group_end(comm);
     if (hoop_barrier(comm) != HOOP_SUCCESS)
         return bad("a refused call ends nothing", comm);
+    party_mark(); /* a shrink would end the barrier where it is not over */
+    party_await_marks(size);
     hoop_comm *old = comm;
     if (hoop_comm_shrink(old, &comm) != HOOP_SUCCESS ||
         refuses("the old ring", old, HOOP_ERR_ABORTED, hoop_barrier(old), NULL, "hoop_comm_shrink"))

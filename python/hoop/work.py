@@ -397,25 +397,25 @@ def wait_all(works: Iterable[Work]) -> list[Any]:
 def wait_any(works: Iterable[Work], timeout: Optional[float] = None) -> int:
     """The index of a work that has ended, also by an error, which its wait() raises. The works may be of several
     communicators. timeout: seconds; then TimeoutError. ValueError if there is no work."""
-    works = list(works)
-    if not works:
+    listed = list(works)  # an iterator can be read once
+    if not listed:
         raise ValueError("wait_any of no works would never end")
     deadline = deadline_in(timeout)
     with ExitStack() as stack:
-        for work in {work for work in works if not work._ended()}:
+        for work in {work for work in listed if not work._ended()}:
             stack.enter_context(_Hold(work))
-        for index, work in enumerate(works):
+        for index, work in enumerate(listed):
             if work._ended():
                 return index
-        waited = Waited(*[work._handle for work in works])
+        waited = Waited(*[work._handle for work in listed])
         try:
             waited.wait_until(deadline)
         finally:
             index = waited.freed()
             if index >= 0:
-                works[index]._handle = 0
-                works[index]._end(waited.code(works[index]._comm._handle))
+                listed[index]._handle = 0
+                listed[index]._end(waited.code(listed[index]._comm._handle))
         waited.check()
     if index < 0:
-        raise TimeoutError(f"none of {len(works)} works has ended within {timeout} s")
+        raise TimeoutError(f"none of {len(listed)} works has ended within {timeout} s")
     return index

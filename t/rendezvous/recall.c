@@ -178,17 +178,24 @@ one_has_left(int how)
     sim_close(&s);
 }
 
-static void
-split(void)
+/* A world, and with what its ranks split it. Returns its number. */
+static uint64_t
+open_split(hp_join joins[N])
 {
     sim_open(&s);
     sim_world(&s, N, 1);
-    uint64_t comm = s.conns[0].ring.comm;
-    hp_join joins[N];
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < N; i++)
         joins[i] = sim_derived_of(&s, i);
+    return s.conns[0].ring.comm;
+}
+
+static void
+split(void)
+{
+    hp_join joins[N];
+    uint64_t comm = open_split(joins);
+    for (int i = 0; i < N; i++)
         joins[i].split = 99;
-    }
     die();
     for (int i = 0; i < N; i++) {
         enter(10 + i, &joins[i]);
@@ -203,10 +210,8 @@ split(void)
 static void
 split_in_halves(hp_join joins[N])
 {
-    sim_open(&s);
-    sim_world(&s, N, 1);
+    open_split(joins);
     for (int i = 0; i < N; i++) {
-        joins[i] = sim_derived_of(&s, i);
         joins[i].split = 3;
         joins[i].color = i % 2;
         joins[i].epoch = 7 + (uint32_t)i;
@@ -291,14 +296,10 @@ static void
 gone_on(void)
 {
     static const int order[N] = {0, 1, 3, 2};
-    sim_open(&s);
-    sim_world(&s, N, 1);
-    uint64_t comm = s.conns[0].ring.comm;
     hp_join joins[N];
-    for (int i = 0; i < N; i++) {
-        joins[i] = sim_derived_of(&s, i);
+    uint64_t comm = open_split(joins);
+    for (int i = 0; i < N; i++)
         joins[i].split = i < 3 ? 2 : 1;
-    }
     die();
     for (int k = 0; k < N; k++) {
         int i = order[k];

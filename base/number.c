@@ -20,12 +20,12 @@ magnitude(const char *text, size_t n, uint64_t most, uint64_t *value)
     return n > 0;
 }
 
-/* The number is the whole text, times its unit. */
+/* The number, times its unit, is the whole text but for blanks around it. */
 static int
 parse(const char *text, int with_unit, int64_t least, int64_t most, int64_t *value)
 {
-    static const char units[] = "kmg";
-    text += strspn(text, " \t\n\v\f\r");
+    static const char units[] = "kmg", blanks[] = " \t\n\v\f\r";
+    text += strspn(text, blanks);
     int negative = *text == '-';
     text += *text == '-' || *text == '+';
     size_t digits = strspn(text, "0123456789");
@@ -35,6 +35,7 @@ parse(const char *text, int with_unit, int64_t least, int64_t most, int64_t *val
         shift = 10 * (int)(unit - units + 1);
         end += tolower((unsigned char)end[1]) == 'b' ? 2 : 1;
     }
+    end += strspn(end, blanks);
     uint64_t size;
     if (*end || !magnitude(text, digits, ((uint64_t)INT64_MAX >> shift) + (uint64_t)negative, &size))
         return 0;

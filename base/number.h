@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All of `text`; blanks in front and a sign are allowed, and nothing may follow. */
+/* All of `text`; blanks around the number and a sign are allowed. */
 int hp_number_parse(const char *text, int64_t least, int64_t most, int64_t *value);
 
 /* The same for a field of type int. */

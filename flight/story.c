@@ -2,7 +2,7 @@
 /*
  * story: see story.h. Each communicator has a story; the one whose plot says most about a cause is told. A rank is late
  * if the others wait in an operation that it has not called. What it does instead is looked up among all recorders of
- * its process, and whom it awaits there (flight/chain.h).
+ * its process, and whom it awaits there (flight/ring.h).
  */
 #include "flight/story.h"
 
@@ -421,7 +421,7 @@ tell_inside(hp_flight_story *story, const hp_flight_member *stuck)
     if (gone) {
         story->end = gone;
         story->late = head_of(gone)->rank;
-        add(story, "; the process of ");
+        add(story, gone->stuck && (many || apart) ? "; of these, the process of " : "; the process of ");
         add_rank(story, gone);
         add(story, gone->entry->state == HP_FLIGHT_STOPPED ? " is stopped" : " has ended");
     }

@@ -33,7 +33,7 @@ hp_wait_place_message(const hp_wait_place *p)
     return &p->ring->witnesses[p->rank].waiting;
 }
 
-/* One process in one place, or as a rank of a ring. Processes are the same if host and pid are. */
+/* One process in one place, or as a rank of a ring. Processes are the same if host, pid, its name space and port are. */
 typedef struct hp_stay {
     const hp_member *who;
     hp_wait_place place; /* its ring NULL: this is the rank of a ring, with what is known of it there */

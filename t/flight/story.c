@@ -209,9 +209,8 @@ test_inside(void)
                "ranks 0-2 wait in operation 1 (barrier), called 30.0 s ago; rank 0 waits for rank 2 to send data");
     scene_all.entry[2].state = HP_FLIGHT_STOPPED;
     scene_told(HP_FLIGHT_INSIDE, 2,
-               "ranks 0-2 wait in operation 1 (barrier), called 30.0 s ago; the process of rank 2 (node2, pid "
-               "1002) is "
-               "stopped");
+               "ranks 0-2 wait in operation 1 (barrier), called 30.0 s ago; of these, the process of rank 2 (node2, "
+               "pid 1002) is stopped");
     scene_all.entry[2].state = HP_FLIGHT_ENDED;
     scene_all.entry[2].flight->record[0].left = SCENE_NOW;
     scene_told(HP_FLIGHT_INSIDE, 2,
@@ -228,8 +227,7 @@ test_inside(void)
     scene_all.entry[2].state = HP_FLIGHT_STOPPED;
     scene_told(HP_FLIGHT_INSIDE, 2,
                "ranks 0 and 2 were in operation 1 (barrier), called 30.0 s ago, and ranks 1 and 3 in a later "
-               "one; the process "
-               "of rank 2 (node2, pid 1002) is stopped");
+               "one; of these, the process of rank 2 (node2, pid 1002) is stopped");
     scene_begin();
     for (int rank = 0; rank < 2; rank++)
         scene_call(scene_rank(rank, 3, WORLD), scene_barrier, 30, 1);
@@ -308,7 +306,8 @@ test_chain_to_missing(void)
     scene_told(HP_FLIGHT_INSIDE, -1, FOUR_WAIT "rank 5 waits for rank 4 to send data" TWO_MISSING);
     scene_all.entry[3].state = HP_FLIGHT_STOPPED;
     awaits(2, HP_WAIT_PEER, 3);
-    scene_told(HP_FLIGHT_INSIDE, 5, FOUR_WAIT "the process of rank 5 (node5, pid 1005) is stopped" TWO_MISSING);
+    scene_told(HP_FLIGHT_INSIDE, 5,
+               FOUR_WAIT "of these, the process of rank 5 (node5, pid 1005) is stopped" TWO_MISSING);
 }
 
 /* The last rank was killed in the operation, and the others got an error. */
@@ -340,9 +339,8 @@ test_failed(void)
         f->head.error_code = HOOP_ERR_PEER_LOST;
     }
     scene_told(HP_FLIGHT_INSIDE, 1,
-               "ranks 0-2 were in operation 1 (barrier), called 30.0 s ago; the process of rank 1 (node1, pid "
-               "1001) has "
-               "ended");
+               "ranks 0-2 were in operation 1 (barrier), called 30.0 s ago; of these, the process of rank 1 (node1, "
+               "pid 1001) has ended");
 }
 
 /* Rank 7 got an error in another communicator, so its process ended before it called what the others wait in. */

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "base/thread.h"
 
 #include <dlfcn.h>
@@ -125,6 +126,7 @@ check(const hp_pmi *pmi, const char *line, const char *cmd, char answer[HP_PMI_L
     if (value)
         *value = 0;
     snprintf(why, sizeof(why), "answers \"%.*s\" with \"%.80s\"", (int)strcspn(line, " \n"), line, answer);
+    hp_text_tame(why, strlen(why), 0);
     return refuse(pmi, why, error);
 }
 

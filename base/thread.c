@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -21,6 +22,14 @@ hp_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     errno = number;
     return number == 0;
+}
+
+void
+hp_thread_pin(void)
+{
+    Dl_info here;
+    if (dladdr((void *)(uintptr_t)hp_thread_pin, &here) && here.dli_fname)
+        dlopen(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
 void

@@ -14,6 +14,12 @@
 /* 1: it runs; 0: the system has no room for another thread (errno). */
 int hp_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
+/*
+ * This library stays in memory until the process ends, also if the program unloads it: a thread that is left behind in a call
+ * of another library has to return here.
+ */
+void hp_thread_pin(void);
+
 void hp_thread_cond_init(pthread_cond_t *cond);
 
 /* Waits on the condition until `deadline`, by hp_now(); HP_NEVER: without an end. 0: the deadline has passed. */

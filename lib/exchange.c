@@ -9,6 +9,7 @@
  */
 #include "lib/exchange.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "lib/pmi.h"
@@ -68,6 +69,8 @@ mpi_is_here(void)
 
 #define KEY "hoop" /* of rank 0's text */
 
+enum { GOODBYE_MS = 5000 }; /* to a daemon that may be stopped, when the process ends */
+
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of everything below, and of libpmix */
 static hp_pmi pmi;
 static pid_t user;    /* the process that has used the channel, which is its alone; 0: none has */
@@ -75,14 +78,20 @@ static char *kept;    /* rank 0's text; NULL: there was no exchange yet */
 static int has_put;   /* rank 0: the channel has its text, and takes no second one */
 static int processes; /* of the launcher, as PMIx says; 0: not known yet */
 
-/* Also before the library is unloaded. */
+/*
+ * Also before the library is unloaded. Another thread may be in the middle of an exchange, and the interpreter that is asked
+ * about interrupts may be gone.
+ */
 __attribute__((destructor)) static void
 end_channels(void)
 {
-    if (user == getpid()) {
+    if (user == getpid() && pthread_mutex_trylock(&mutex) == 0) {
+        hp_bounded_wait wait = hp_bounded_wait_of(GOODBYE_MS * HP_MS, 1);
+        hoop_interrupt_by(NULL, NULL);
         if (!mpi_is_here())
             hp_pmi_finalize(&pmi);
-        hp_pmix_close();
+        hp_pmix_close(&wait);
+        pthread_mutex_unlock(&mutex);
     }
     hp_secmem_free(kept);
 }
@@ -120,7 +129,7 @@ by_pmix(const hp_launcher *l, char text[HP_EXCHANGE_TEXT], hp_bounded_wait *wait
                             "HOOP_SIZE; see hoop_launch(7)",
                             l->name, size, l->size);
     if (result == HOOP_SUCCESS && l->rank == 0 && !has_put) {
-        result = hp_pmix_put(KEY, text, error);
+        result = hp_pmix_put(KEY, text, wait, error);
         has_put = result == HOOP_SUCCESS;
     }
     if (result == HOOP_SUCCESS)
@@ -132,10 +141,10 @@ by_pmix(const hp_launcher *l, char text[HP_EXCHANGE_TEXT], hp_bounded_wait *wait
 
 /* After the last use of libpmix. */
 static void
-let_go(void)
+let_go(hp_bounded_wait *wait)
 {
     if (!find_mpi()) /* else MPI_Init may come */
-        hp_pmix_close();
+        hp_pmix_close(wait);
 }
 
 /* Another thread of the parent may have been in the middle of an exchange. */
@@ -184,7 +193,7 @@ exchange(const hp_launcher *l, char text[HP_EXCHANGE_TEXT], hp_bounded_wait *wai
     hoop_result result = l->way == HP_BY_PMI ? by_pmi(l, room, wait, error) : by_pmix(l, room, wait, error);
     if (result == HOOP_SUCCESS) {
         kept = room;
-        let_go();
+        let_go(wait);
     } else {
         hp_secmem_free(room);
     }
@@ -215,7 +224,7 @@ hp_exchange_size(hp_launcher *l, hp_bounded_wait *wait, hoop_error *error)
     if (result == HOOP_SUCCESS)
         processes = l->size;
     if (processes == 1)
-        let_go();
+        let_go(wait);
     pthread_mutex_unlock(&mutex);
     return result;
 }

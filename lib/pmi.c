@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -226,9 +225,9 @@ hp_pmi_finalize(hp_pmi *pmi)
 /* --- PMIx: the part of the standard that is used --- */
 
 /*
- * The types and numbers below are those of the PMIx Standard 4 and 5 (libpmix.so.2). The calls that may wait have the form
- * with a callback, because a daemon may ignore a time limit; their answer goes into static memory, since it may arrive
- * after this process has given up.
+ * The types and numbers below are those of the PMIx Standard 4 and 5 (libpmix.so.2). A daemon may ignore a time limit. So of
+ * the calls that may wait the form with a callback is used, where there is one, and a thread makes the others. An answer goes
+ * into static memory, since it may arrive after this process has given up.
  */
 
 enum {
@@ -279,7 +278,7 @@ static struct {
 } pmix;
 
 static pmix_proc me;
-static int is_open, processes; /* processes: of the job, once it is open */
+static int is_open, processes; /* processes: of the job, once it is open and has told it */
 static int in_barrier;         /* `answer` will be that of the fence that this process has entered */
 
 /* --- PMIx: answers --- */
@@ -346,8 +345,11 @@ await(const char *call, int status, const char *what, hp_bounded_wait *wait, hoo
     pthread_mutex_lock(&answer.mutex);
     while (waits && !answer.known) {
         uint64_t until = hp_now() + (uint64_t)hp_bounded_wait_ms(wait) * HP_MS;
-        if (!hp_thread_wait(&answer.arrived, &answer.mutex, until) && !answer.known)
-            waits = hp_bounded_wait_ask(wait, what);
+        if (hp_thread_wait(&answer.arrived, &answer.mutex, until) || answer.known)
+            continue;
+        pthread_mutex_unlock(&answer.mutex);
+        waits = hp_bounded_wait_ask(wait, what);
+        pthread_mutex_lock(&answer.mutex);
     }
     int known = status || answer.known;
     status = status ? status : answer.status;
@@ -358,6 +360,71 @@ await(const char *call, int status, const char *what, hp_bounded_wait *wait, hoo
                       "the launcher's key-value channel (PMIx) did not end %s in time: waited for %s; see "
                       "hoop_launch(7)",
                       call, what);
+}
+
+/* --- PMIx: calls that wait --- */
+
+/*
+ * A thread makes the calls without a callback, one at a time. When the time is over it goes on alone, and what is called next
+ * waits for it first.
+ */
+static struct {
+    const char *name; /* NULL: there is none */
+    int (*function)(void);
+    void *call; /* its number */
+    pthread_t thread;
+} running;
+
+static int
+start_pmix(void)
+{
+    return pmix.init(&me, NULL, 0);
+}
+
+static int
+end_pmix(void)
+{
+    return pmix.finalize(NULL, 0);
+}
+
+static void *
+run(void *arg)
+{
+    (void)arg;
+    int status = running.function();
+    on_done(status, running.call);
+    return NULL;
+}
+
+/* Until the thread has made its call. */
+static hoop_result
+await_thread(hp_bounded_wait *wait, hoop_error *error)
+{
+    if (!running.name)
+        return HOOP_SUCCESS;
+    hoop_result result =
+        await(running.name, 0, "the launcher's daemon of this host, which may be stopped", wait, error);
+    pthread_mutex_lock(&answer.mutex);
+    int known = answer.known, status = answer.status;
+    pthread_mutex_unlock(&answer.mutex);
+    if (!known)
+        return result;
+    if (running.function != pmix.commit)
+        is_open = running.function == start_pmix && status == 0;
+    pthread_join(running.thread, NULL);
+    running.name = NULL;
+    return result;
+}
+
+static hoop_result
+run_in_thread(const char *name, int (*function)(void), hp_bounded_wait *wait, hoop_error *error)
+{
+    running.function = function;
+    running.call = next_call();
+    if (!hp_thread_start(&running.thread, run, NULL)) /* it takes no signals, nor does the thread that libpmix starts */
+        return hp_err_sys(error, HOOP_ERR_RENDEZVOUS, errno, "cannot start a thread for %s", name);
+    running.name = name;
+    return await_thread(wait, error);
 }
 
 /* --- PMIx: the library --- */
@@ -393,21 +460,8 @@ open_library(hoop_error *error)
     memcpy(&pmix.get, &at[5], sizeof(at[0]));
     memcpy(&pmix.text, &at[6], sizeof(at[0]));
     pmix.library = library;
+    hp_thread_pin();
     hp_thread_cond_init(&answer.arrived);
-    return HOOP_SUCCESS;
-}
-
-static hoop_result
-open_connection(hoop_error *error)
-{
-    sigset_t all, old;
-    sigfillset(&all); /* libpmix starts a thread, which shall take no signals of the program */
-    pthread_sigmask(SIG_BLOCK, &all, &old);
-    int status = pmix.init(&me, NULL, 0);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (status)
-        return refuse_pmix("PMIx_Init", status, error);
-    is_open = 1;
     return HOOP_SUCCESS;
 }
 
@@ -415,8 +469,10 @@ hoop_result
 hp_pmix_open(int *size, hp_bounded_wait *wait, hoop_error *error)
 {
     hoop_result result = pmix.library ? HOOP_SUCCESS : open_library(error);
+    if (result == HOOP_SUCCESS && running.function != pmix.commit)
+        result = await_thread(wait, error);
     if (result == HOOP_SUCCESS && !is_open)
-        result = open_connection(error);
+        result = run_in_thread("PMIx_Init", start_pmix, wait, error);
     if (result != HOOP_SUCCESS)
         return result;
     if (processes) {
@@ -436,21 +492,25 @@ hp_pmix_open(int *size, hp_bounded_wait *wait, hoop_error *error)
     if (result == HOOP_SUCCESS)
         processes = *size;
     else
-        hp_pmix_close();
+        hp_pmix_close(wait);
     return result;
 }
 
 hoop_result
-hp_pmix_put(const char *key, const char *value, hoop_error *error)
+hp_pmix_put(const char *key, const char *value, hp_bounded_wait *wait, hoop_error *error)
 {
     char copy[1024];
     pmix_value v = {.type = TYPE_STRING, .data = {.string = copy}};
+    int put_before = running.name && running.function == pmix.commit;
+    hoop_result result = await_thread(wait, error);
+    if (result != HOOP_SUCCESS || put_before)
+        return result;
     snprintf(copy, sizeof(copy), "%s", value);
     int status = pmix.put(SCOPE_GLOBAL, key, &v);
-    if (status == 0)
-        status = pmix.commit();
     hp_wipe(copy, sizeof(copy)); /* it may hold the secret */
-    return status ? refuse_pmix("PMIx_Put", status, error) : HOOP_SUCCESS;
+    if (status)
+        return refuse_pmix("PMIx_Put", status, error);
+    return run_in_thread("PMIx_Commit", pmix.commit, wait, error);
 }
 
 hoop_result
@@ -481,9 +541,11 @@ hp_pmix_get(int rank, const char *key, char *value, size_t size, hp_bounded_wait
 }
 
 void
-hp_pmix_close(void)
+hp_pmix_close(hp_bounded_wait *wait)
 {
-    if (is_open)
-        pmix.finalize(NULL, 0);
-    is_open = processes = in_barrier = 0;
+    hoop_error error;
+    await_thread(wait, &error);
+    if (is_open && !running.name)
+        run_in_thread("PMIx_Finalize", end_pmix, wait, &error);
+    processes = in_barrier = 0;
 }

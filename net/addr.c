@@ -13,7 +13,6 @@
 #include "net/socket.h"
 
 #include <arpa/inet.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -125,9 +124,7 @@ look_up(const char *host, hp_loop *loop, uint64_t deadline, struct addrinfo **fo
     int number = hp_thread_start(&thread, run, l) ? 0 : errno;
     if (number == 0 && !await(l, loop, deadline)) {
         pthread_detach(thread);
-        Dl_info here; /* the thread still has to return into this code, even if the program unloads the library first */
-        if (dladdr((void *)(uintptr_t)run, &here) && here.dli_fname)
-            dlopen(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+        hp_thread_pin();
         return LOOKUP_LATE;
     }
     if (number == 0)

@@ -5,6 +5,7 @@
  */
 #include "rendezvous/control_conn.h"
 
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -16,11 +17,10 @@
 #include <linux/sockios.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-enum { READ_BYTES = 16 << 10, READS_PER_EVENT = 4, FIRST_QUEUE = 1 << 10 };
+enum { READ_BYTES = 16 << 10, READS_PER_EVENT = 4 };
 
 struct hp_control_conn {
     hp_loop *loop;
@@ -29,8 +29,7 @@ struct hp_control_conn {
     hp_control_conn_owner owner;
     int shut, shut_done, ended;
     int broke; /* errno of a failed write, which the next read would not return; 0: none */
-    uint8_t *queue;
-    size_t capacity, head, tail; /* bytes [head, tail) are queued */
+    hp_buffer queue;
     uint64_t moved;
     hp_frame_reader reader;
     hp_tcp_silence silence;
@@ -60,20 +59,20 @@ hp_control_conn_new(hp_loop *loop, int fd, const hp_control_conn_owner *owner)
 size_t
 hp_control_conn_queued(const hp_control_conn *control)
 {
-    return control->tail - control->head;
+    return hp_buffer_size(&control->queue);
 }
 
 int
 hp_control_conn_arrived(const hp_control_conn *control)
 {
     int waits = 0;
-    return control->tail == control->head && (ioctl(control->fd, SIOCOUTQ, &waits) < 0 || waits == 0);
+    return !hp_buffer_size(&control->queue) && (ioctl(control->fd, SIOCOUTQ, &waits) < 0 || waits == 0);
 }
 
 uint64_t
 hp_control_conn_blocked_since(const hp_control_conn *control)
 {
-    return control->tail > control->head ? control->moved : HP_NEVER;
+    return hp_buffer_size(&control->queue) ? control->moved : HP_NEVER;
 }
 
 uint64_t
@@ -95,7 +94,7 @@ hp_control_conn_is_owed(const hp_control_conn *control, int *again)
 {
     hp_tcp_look look = hp_tcp_look_at(control->fd);
     *again = !control->ended && look.unacked && look.resent;
-    return !control->ended && (control->head < control->tail || look.unacked);
+    return !control->ended && (hp_buffer_size(&control->queue) || look.unacked);
 }
 
 void
@@ -109,66 +108,37 @@ hp_control_conn_await_peer(hp_control_conn *control, uint64_t peer_timeout)
 static void
 write_some(hp_control_conn *control)
 {
-    while (control->head < control->tail && !control->ended) {
-        ssize_t n = send(control->fd, control->queue + control->head, control->tail - control->head,
-                         MSG_NOSIGNAL | MSG_DONTWAIT);
+    size_t left;
+    while ((left = hp_buffer_size(&control->queue)) && !control->ended) {
+        ssize_t n = send(control->fd, hp_buffer_first(&control->queue), left, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0) {
-            if (errno == EAGAIN || errno == EWOULDBLOCK)
-                break;
-            if (errno != EPIPE && !control->broke) /* EPIPE: the peer had closed before */
-                control->broke = errno;
-            control->head = control->tail = 0; /* the next read reports it */
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
             break;
-        }
-        control->head += (size_t)n;
-        control->moved = hp_loop_now(control->loop);
+        if (n < 0 && errno != EPIPE && !control->broke) /* EPIPE: the peer had closed before */
+            control->broke = errno;
+        hp_buffer_drop(&control->queue, n < 0 ? left : (size_t)n); /* an error is reported by the next read */
+        if (n >= 0)
+            control->moved = hp_loop_now(control->loop);
     }
-    if (control->head == control->tail) {
-        control->head = control->tail = 0;
-        if (control->shut && !control->shut_done) {
-            shutdown(control->fd, SHUT_WR);
-            control->shut_done = 1;
-        }
+    if (!left && control->shut && !control->shut_done) {
+        shutdown(control->fd, SHUT_WR);
+        control->shut_done = 1;
     }
-    hp_watch_set(control->watch, control->ended ? 0 : control->tail ? HP_READ | HP_WRITE : HP_READ);
-}
-
-/* Makes room behind the tail: moves the bytes to the front, or doubles the queue up to its limit. */
-static int
-make_room(hp_control_conn *control, size_t n)
-{
-    size_t used = control->tail - control->head, want = control->capacity ? control->capacity : FIRST_QUEUE;
-    if (used + n > HP_CONTROL_QUEUE)
-        return 0;
-    while (want < used + n)
-        want *= 2;
-    if (want > control->capacity) {
-        uint8_t *queue = realloc(control->queue, want);
-        if (!queue)
-            return 0;
-        control->queue = queue;
-        control->capacity = want;
-    }
-    if (control->capacity - control->tail < n) {
-        memmove(control->queue, control->queue + control->head, used);
-        control->head = 0;
-        control->tail = used;
-    }
-    return 1;
+    hp_watch_set(control->watch, control->ended ? 0 : left ? HP_READ | HP_WRITE : HP_READ);
 }
 
 int
 hp_control_conn_send(hp_control_conn *control, hp_frame_type type, const void *payload, size_t n)
 {
-    int idle = control->head == control->tail;
+    size_t queued = hp_buffer_size(&control->queue), whole = HP_COMMON_BYTES + n + 4;
     if (control->shut || control->ended)
         return 1;
-    if (!make_room(control, HP_COMMON_BYTES + n + 4))
+    uint8_t *room = queued + whole <= HP_CONTROL_QUEUE ? hp_buffer_room(&control->queue, whole) : NULL;
+    if (!room)
         return 0;
-    control->tail += hp_frame_put_control(control->queue + control->tail, type, payload, n);
-    if (!idle)
+    hp_buffer_grown(&control->queue, hp_frame_put_control(room, type, payload, n));
+    if (queued)
         return 1;
     control->moved = hp_loop_now(control->loop);
     write_some(control);
@@ -235,7 +205,7 @@ on_ready(void *arg, int ready)
     hp_control_conn *control = arg;
     if (ready & HP_WRITE)
         write_some(control);
-    if (ready & HP_WRITE && control->head == control->tail && !control->shut && control->owner.room)
+    if (ready & HP_WRITE && !hp_buffer_size(&control->queue) && !control->shut && control->owner.room)
         control->owner.room(control->owner.arg);
     if (ready & HP_READ)
         read_some(control);
@@ -248,7 +218,7 @@ hp_control_conn_finish(hp_control_conn *control, uint64_t limit)
     uint8_t bytes[512];
     hp_control_conn_shut(control);
     for (uint64_t now = hp_now(); now < until && !control->ended; now = hp_now()) {
-        struct pollfd wait = {control->fd, control->tail ? POLLIN | POLLOUT : POLLIN, 0};
+        struct pollfd wait = {control->fd, hp_buffer_size(&control->queue) ? POLLIN | POLLOUT : POLLIN, 0};
         if (poll(&wait, 1, (int)((until - now) / HP_MS) + 1) <= 0)
             continue;
         if (wait.revents & POLLOUT)
@@ -265,6 +235,6 @@ hp_control_conn_free(hp_control_conn *control)
         return;
     hp_watch_free(control->watch);
     hp_socket_close(control->fd);
-    free(control->queue);
+    hp_buffer_free(&control->queue);
     free(control);
 }

@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/wire.h"
 #include "launch/xalloc.h"
+#include "net/interface.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -474,11 +475,8 @@ is_own(const hp_addr *addr)
         return 0;
     int own = hp_addr_is_loopback(&plain) || hp_addr_is_any(&plain);
     for (const struct ifaddrs *entry = all; entry && !own; entry = entry->ifa_next) {
-        hp_addr has = {.length = plain.length};
-        if (!entry->ifa_addr || entry->ifa_addr->sa_family != plain.u.any.sa_family)
-            continue;
-        memcpy(&has.u, entry->ifa_addr, has.length);
-        own = hp_addr_same_host(&has, &plain);
+        hp_addr has;
+        own = hp_interface_addr(&has, entry) && hp_addr_same_host(&has, &plain);
     }
     freeifaddrs(all);
     return own;

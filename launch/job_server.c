@@ -80,19 +80,14 @@ only_interface(hp_addr *addr, char name[IF_NAMESIZE])
 {
     struct ifaddrs *all = NULL;
     int count = 0;
-    hp_addr found = {0};
+    hp_addr found;
     name[0] = '\0';
     if (getifaddrs(&all) < 0)
         return 0;
     for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next) {
         unsigned wanted = IFF_UP | IFF_RUNNING;
-        int family = entry->ifa_addr ? entry->ifa_addr->sa_family : AF_UNSPEC;
-        if ((family != AF_INET && family != AF_INET6) || (entry->ifa_flags & (wanted | IFF_LOOPBACK)) != wanted ||
-            strcmp(entry->ifa_name, name) == 0)
-            continue;
-        found.length = family == AF_INET ? sizeof(found.u.v4) : sizeof(found.u.v6);
-        memcpy(&found.u, entry->ifa_addr, found.length);
-        if (hp_addr_is_link_local(&found))
+        if ((entry->ifa_flags & (wanted | IFF_LOOPBACK)) != wanted || strcmp(entry->ifa_name, name) == 0 ||
+            !hp_interface_addr(&found, entry) || hp_addr_is_link_local(&found))
             continue;
         *addr = found;
         snprintf(name, IF_NAMESIZE, "%s", entry->ifa_name);

@@ -53,8 +53,8 @@ append(char *list, size_t size, const char *separator, const char *format, ...)
     snprintf(list + n, size - n, "%.*s%s", (int)gap, separator, fits ? item : "...");
 }
 
-static int
-usable(const struct ifaddrs *entry, hp_addr *addr)
+int
+hp_interface_addr(hp_addr *addr, const struct ifaddrs *entry)
 {
     if (!entry->ifa_addr)
         return 0;
@@ -202,7 +202,7 @@ describe(const struct search *s, const struct ifaddrs *all, int with_objections,
     out[0] = '\0';
     for (enum kind kind = ORDINARY; kind <= DOWN; kind++)
         for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next) {
-            if (entry == s->best || !usable(entry, &addr) || kind_of(entry, &addr) != kind)
+            if (entry == s->best || !hp_interface_addr(&addr, entry) || kind_of(entry, &addr) != kind)
                 continue;
             if (with_objections)
                 append(out, size, "; ", "%s (%s): %s", entry->ifa_name, hp_addr_host(&addr, host),
@@ -259,7 +259,7 @@ choose_interface(const char *option, hp_addr *addr, const char *wanted, const hp
         return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot list this machine's network interfaces");
     for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next) {
         hp_addr one;
-        uint32_t its = usable(entry, &one) ? score(&s, entry, &one) : UNFIT;
+        uint32_t its = hp_interface_addr(&one, entry) ? score(&s, entry, &one) : UNFIT;
         if (its < s.best_score) {
             s.best = entry;
             s.best_score = its;
@@ -268,7 +268,7 @@ choose_interface(const char *option, hp_addr *addr, const char *wanted, const hp
     if (why && why_size > 0)
         describe(&s, all, 1, why, why_size);
     if (s.best) {
-        usable(s.best, addr);
+        hp_interface_addr(addr, s.best);
         if (name)
             snprintf(name, 32, "%s", s.best->ifa_name);
     } else {
@@ -348,7 +348,7 @@ hp_interface_others(hp_addr other[HP_OTHERS], const hp_addr *chosen)
         return 0;
     for (const struct ifaddrs *entry = all; entry && n < FACTS; entry = entry->ifa_next) {
         hp_interface_fact *f = &fact[n];
-        if (!usable(entry, &f->addr))
+        if (!hp_interface_addr(&f->addr, entry))
             continue;
         enum kind kind = kind_of(entry, &f->addr);
         snprintf(f->name, sizeof(f->name), "%s", entry->ifa_name);

@@ -5,6 +5,10 @@
 
 #include "net/addr.h"
 
+struct ifaddrs;
+/* The address (port 0) of an entry of getifaddrs; 0: it has none of the internet. */
+int hp_interface_addr(hp_addr *addr, const struct ifaddrs *entry);
+
 /*
  * The local address (port 0) on which a rank listens. `wanted` is HOOP_SOCKET_IFNAME: NCCL's grammar (a comma list of
  * prefixes, '^' excludes, '=' exact) or CIDR ("10.0.0.0/8,fd00::/8"). NULL or "": the interface that routes to

@@ -105,9 +105,10 @@ read_line(const hp_pmi *pmi, const char *asked, char answer[HP_PMI_LINE], hp_bou
             return refuse(pmi, "was closed; has the launcher ended the job?", error);
         have += (size_t)n;
         answer[have] = 0;
-        if (answer[have - 1] == '\n' && strlen(answer) == have)
+        const char *end = memchr(answer, '\n', have);
+        if (end == answer + have - 1 && strlen(answer) == have)
             return HOOP_SUCCESS;
-        if (have == HP_PMI_LINE - 1 || memchr(answer, '\n', have))
+        if (end || have == HP_PMI_LINE - 1)
             return refuse(pmi, "gives an answer that is not one line of PMI-1", error);
     }
 }
@@ -121,9 +122,9 @@ check(const hp_pmi *pmi, const char *line, const char *cmd, char answer[HP_PMI_L
     if (right && (!hp_pmi_word(answer, "rc", word, sizeof(word)) || strcmp(word, "0") == 0))
         return HOOP_SUCCESS;
     answer[strcspn(answer, "\n")] = 0;
-    char *value = strstr(answer, " value="); /* it may hold the secret */
+    char *value = strstr(answer, "value="); /* it may hold the secret */
     if (value)
-        *value = 0;
+        value[value > answer ? -1 : 0] = 0; /* with the blank in front */
     snprintf(why, sizeof(why), "answers \"%.*s\" with \"%.80s\"", (int)strcspn(line, " \n"), line, answer);
     hp_text_tame(why, strlen(why), 0);
     return refuse(pmi, why, error);
@@ -170,7 +171,8 @@ hp_pmi_open(hp_pmi *pmi, int fd, hp_bounded_wait *wait, hoop_error *error)
         pmi->most = (long)most;
         result = ask(pmi, "my_kvsname", answer, wait, error, "cmd=get_my_kvsname\n");
     }
-    if (result == HOOP_SUCCESS && !hp_pmi_word(answer, "kvsname", pmi->space, sizeof(pmi->space)))
+    int named = hp_pmi_word(answer, "kvsname", pmi->space, sizeof(pmi->space)) && pmi->space[0];
+    if (result == HOOP_SUCCESS && !named)
         return refuse(pmi, "has no name (kvsname)", error);
     return result;
 }

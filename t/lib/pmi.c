@@ -169,7 +169,7 @@ main(void)
 {
     static char endless[HP_PMI_LINE + 10];
     int pipes[2];
-    plan(27);
+    plan(29);
     tap_limit(240);
     test_words();
     test_right(0);
@@ -182,10 +182,12 @@ main(void)
     test_wrong(0, endless, "not one line of PMI-1");
     test_wrong(1, "cmd=maxes\n", "vallen_max");
     test_wrong(2, "cmd=my_kvsname\n", "kvsname");
+    test_wrong(2, "cmd=my_kvsname kvsname=\n", "kvsname");
     test_wrong(3, "cmd=put_result rc=-1 msg=no value=secret\n", "\"cmd=put_result rc=-1 msg=no\"");
     test_wrong(4, "", "has not called hoop_comm_create within HOOP_BOOTSTRAP_TIMEOUT_MS");
     test_wrong(4, NULL, "was closed");
     test_wrong(4, "cmd=barrier_out\ncmd=", "not one line of PMI-1");
+    test_wrong(4, "cmd=barrier_out\ncmd=get_result rc=0 value=v2\n", "not one line of PMI-1");
     test_wrong(5, "cmd=get_result rc=0\n", "gives no value");
     if (pipe(pipes) != 0)
         bail("no pipe");

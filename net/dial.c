@@ -412,6 +412,8 @@ on_connected(hp_dial *dial)
         return;
     }
     dial->refused = 0;
+    if (dial->met != UNREADY) /* somebody listens again, and has not said that it lacks what is dialled */
+        note_absence(dial, 0);
     if (hp_random(nonce, sizeof(nonce), &error) != HOOP_SUCCESS) {
         fail(dial, error.code, "%s", error.text);
         return;

@@ -132,15 +132,22 @@ wins(const hp_addr *first, const hp_addr *second, const hp_addr *winner, uint64_
 
 /* An address that refuses, until the test ends: a socket has it, so that nobody else gets it, and does not listen. */
 static hp_addr
-nobody(void)
+refuses(int *fd)
 {
     const struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     hp_addr at;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (const struct sockaddr *)&any, sizeof(any)) != 0)
+    *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (*fd < 0 || bind(*fd, (const struct sockaddr *)&any, sizeof(any)) != 0)
         bail("no socket");
-    hp_sock_name(fd, &at, NULL);
+    hp_sock_name(*fd, &at, NULL);
     return at;
+}
+
+static hp_addr
+nobody(void)
+{
+    int fd;
+    return refuses(&fd);
 }
 
 /* A listener that never accepts; `full`: and has no room in its queue, so that connection requests are not answered. */
@@ -220,6 +227,24 @@ test_silence(void)
     close_houses();
 }
 
+/* One that refuses, and then accepts and says nothing yet. */
+static void
+test_absence(void)
+{
+    int listener;
+    hp_addr at = refuses(&listener);
+    hp_race *race = start(&at, &at, 60);
+    for (tap_wait w = {0}; !hp_race_absent_since(race) && tap_waits(&w);)
+        hp_loop_run(loop, 10 * HP_MS);
+    ok(hp_race_absent_since(race) != 0, "where nobody listens the peer is absent");
+    int listens = listen(listener, 16) == 0;
+    for (tap_wait w = {0}; hp_race_absent_since(race) && tap_waits(&w);)
+        hp_loop_run(loop, 10 * HP_MS);
+    ok(listens && !hp_race_absent_since(race), "and where somebody does, it is not, also before it has answered");
+    hp_race_free(race);
+    hp_socket_close(listener);
+}
+
 static void
 test_losers(void)
 {
@@ -242,7 +267,8 @@ test_losers(void)
 static void
 play(int scene)
 {
-    static void (*const tests[])(void) = {test_starts, test_winners, test_late, test_silence, test_losers};
+    static void (*const tests[])(void) = {test_starts,  test_winners, test_late,
+                                          test_silence, test_absence, test_losers};
     loop = hp_loop_new();
     tests[scene]();
     hp_loop_free(loop);
@@ -252,9 +278,9 @@ int
 main(void)
 {
     static const uint8_t secret[HP_SECRET] = {1}, job_id[HP_JOB_ID_BYTES] = {2};
-    plan(4 + 17 + 9 + 3);
+    plan(4 + 17 + 9 + 2 + 3);
     if (hp_keys_derive(&keys, secret, job_id, HP_MODE_AUTH, NULL) != HOOP_SUCCESS)
         bail("no keys");
-    tap_scenes(5, play);
+    tap_scenes(6, play);
     return 0;
 }

@@ -177,11 +177,16 @@ peer_of(const hoop_comm *comm, int rank)
     return comm->messages.peer ? comm->messages.peer[rank] : NULL;
 }
 
-/* The connection on which messages come. One whose handshake has not ended, or has failed, tells of nothing. */
+/*
+ * The connection on which messages come. One whose handshake has not ended, or has failed, tells of nothing, nor does one that
+ * was lost before it carried a byte: its peer may have left while it made it.
+ */
 static hp_link *
 open_in(const hp_peer *peer)
 {
-    return peer->in && peer->in->state >= HP_LINK_OPEN ? peer->in : NULL;
+    hp_link *in = peer->in;
+    int unused = in && in->state == HP_LINK_LOST && hp_link_is_fresh(in, 0);
+    return in && in->state >= HP_LINK_OPEN && !unused ? in : NULL;
 }
 
 /*

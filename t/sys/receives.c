@@ -4,6 +4,7 @@
 #include "t/tap/tap.h"
 #include "t/tools/party.h"
 
+#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
@@ -298,6 +299,49 @@ one_is_gone(int rank, int size, void *arg)
     return hoop_comm_destroy(comm) != HOOP_SUCCESS || !good;
 }
 
+/*
+ * Rank 0 waits for a message for so long that it dials rank 1, which computes. It leaves before rank 1 has answered, and has to
+ * wait for the server's word, which the test delays: so rank 1 answers meanwhile. Rank 2 sends later.
+ */
+static int
+leaves_as_it_dials(int rank, int size, void *arg)
+{
+    hoop_comm *comm = party_join(1);
+    int good = 1;
+    fill(2, 9);
+    if (rank == 0) {
+        good = is_well(hoop_recv(to, sizeof(to), HOOP_UINT8, HOOP_ANY_RANK, 5, comm), comm) && holds(2, 9);
+        party_mark();
+        party_await_marks(2);
+    } else if (rank == 1) {
+        party_await_marks(2);
+        party_nap(1);
+        good = is_well(hoop_recv(to, sizeof(to), HOOP_UINT8, HOOP_ANY_RANK, 5, comm), comm) && holds(2, 9) &&
+               got(NULL, 2, 9);
+    } else {
+        party_nap(1);
+        good = is_well(hoop_send(from, 9, HOOP_UINT8, 0, 5, comm), comm);
+        party_await_marks(3);
+        good = good && is_well(hoop_send(from, 9, HOOP_UINT8, 1, 5, comm), comm);
+    }
+    return hoop_comm_destroy(comm) != HOOP_SUCCESS || !good;
+}
+
+static void
+test_leaves_as_it_dials(void)
+{
+    party_start(&p, 3, leaves_as_it_dials, NULL, 60);
+    party_await_marks(1);
+    kill(p.server, SIGSTOP);
+    party_mark();
+    party_nap(3);
+    kill(p.server, SIGCONT);
+    party_nap(2);
+    party_mark();
+    party_wait(&p);
+    ok(party_failed(&p) == 0, "a rank that leaves while it makes a connection ends nothing");
+}
+
 int
 main(void)
 {
@@ -322,6 +366,7 @@ main(void)
     party_expect(&p, 3, others_end, &ends[2], 60, "a rank that dies does, and is named");
     party_expect(&p, 3, computes, NULL, 60, "a rank that leaves while the receiver computes ends nothing");
     party_expect(&p, 8, one_is_gone, NULL, 60, "a rank that has left, and whose process has ended, ends nothing");
+    test_leaves_as_it_dials();
     party_close(&p);
     return 0;
 }

@@ -455,6 +455,7 @@ ask_peer(hoop_comm *comm, const hp_link *link, uint64_t now)
         error.flags = HOOP_ERROR_BEST_EFFORT;
         hp_fault_fail(comm, &error);
     } else if (f->asked != link || now >= f->ask_at) {
+        hp_probe_stop(&f->inquiry); /* its answer may be of another's port */
         if (f->asked == link)
             hp_probe_start(&f->inquiry, hp_ways_best(&comm->ring->members[link->peer]), &comm->sock);
         f->asked = link;

@@ -138,10 +138,12 @@ ask_port(hoop_comm *comm, hp_link *link, uint64_t now)
         silent = state == HP_PROBE_UNREACHED || (late && state == HP_PROBE_ASKED);
     if (state == HP_PROBE_ENDED || (silent && hp_cut_off_took(link)))
         hp_link_give_up(link, 0);
+    if (late || f->asked != link) {
+        hp_probe_stop(&f->inquiry); /* its answer may be of another's port */
+        f->ask_at = now + HP_TCP_ANSWER_MS * HP_MS;
+    }
     if (late)
         hp_probe_start(&f->inquiry, hp_ways_best(&comm->ring->members[link->peer]), &comm->sock);
-    if (late || f->asked != link)
-        f->ask_at = now + HP_TCP_ANSWER_MS * HP_MS;
     f->asked = link;
 }
 

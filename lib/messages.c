@@ -420,6 +420,8 @@ move_out(hp_peer *peer)
             sent(peer);
         post_frames(peer);
     }
+    while (peer->sent < peer->out->done) /* the look for a credit has sent it */
+        sent(peer);
     return moved;
 }
 

@@ -55,7 +55,8 @@ start_clock(hoop_comm *comm, uint64_t now)
 void
 hp_reports_overdue(hoop_comm *comm, uint64_t sequence, uint64_t waited)
 {
-    comm->reports.overdue = sequence;
+    if (comm->reports.overdue < sequence) /* of two threads the one with the earlier operation may come later */
+        comm->reports.overdue = sequence;
     comm->reports.overdue_at = hp_loop_now(comm->loop);
     comm->reports.overdue_ns = waited;
     start_clock(comm, comm->reports.overdue_at);

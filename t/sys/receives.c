@@ -300,8 +300,8 @@ one_is_gone(int rank, int size, void *arg)
 }
 
 /*
- * Rank 0 waits for a message for so long that it dials rank 1, which computes. It leaves before rank 1 has answered, and has to
- * wait for the server's word, which the test delays: so rank 1 answers meanwhile. Rank 2 sends later.
+ * Rank 0 waits for a message for so long that it dials rank 1, which computes. It leaves just when rank 1 answers, and waits
+ * for the server's word meanwhile, since the test has stopped that. Rank 2 sends later.
  */
 static int
 leaves_as_it_dials(int rank, int size, void *arg)
@@ -315,7 +315,6 @@ leaves_as_it_dials(int rank, int size, void *arg)
         party_await_marks(2);
     } else if (rank == 1) {
         party_await_marks(2);
-        party_nap(1);
         good = is_well(hoop_recv(to, sizeof(to), HOOP_UINT8, HOOP_ANY_RANK, 5, comm), comm) && holds(2, 9) &&
                got(NULL, 2, 9);
     } else {
@@ -334,7 +333,7 @@ test_leaves_as_it_dials(void)
     party_await_marks(1);
     kill(p.server, SIGSTOP);
     party_mark();
-    party_nap(3);
+    party_nap(1);
     kill(p.server, SIGCONT);
     party_nap(2);
     party_mark();

@@ -234,12 +234,14 @@ hp_progress_leave(hoop_comm *comm)
     pthread_mutex_unlock(&d->mutex);
 }
 
-/* Makes the descriptor of hoop_comm_fd readable while works are left: no socket need announce that there is more. */
+/*
+ * Makes the descriptor of hoop_comm_fd readable: no socket need announce that there is more, nor that this thread has just
+ * completed the last work of another one.
+ */
 static void
 wake_program(hoop_comm *comm)
 {
-    hp_driver *d = &comm->driver;
-    if (atomic_load_explicit(&d->manual, memory_order_relaxed) && atomic_load(&d->outstanding))
+    if (atomic_load_explicit(&comm->driver.manual, memory_order_relaxed))
         hp_loop_wake(comm->loop);
 }
 
@@ -452,6 +454,7 @@ run_thread(void *arg)
         d->held = HP_BATON_BACKGROUND;
         pthread_mutex_unlock(&d->mutex);
         drive(comm, thread_must_rest, NULL, HP_NEVER);
+        wake_program(comm);
         hp_baton_give(comm);
         hp_callback_run(comm);
         pthread_mutex_lock(&d->mutex);

@@ -401,13 +401,13 @@ refused(hp_job_conn *conn, const hp_control_frame *frame, uint64_t now, hoop_err
     hoop_error cause;
     int legible = hp_refusal_get(&absent.split, &cause, frame->payload, frame->n);
     int ahead = !ring->recalled && absent.split > ring->splits && absent.split - ring->splits >= HP_SPLITS_AHEAD;
-    if (!legible || ahead) {
+    if (!legible) {
         hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed REFUSED");
         return -1;
     }
     cause.rank = cause.reporter = conn->rank;
     cause.phase = HOOP_PHASE_BRINGUP;
-    if (!hp_half_split_is_next(ring, absent.split) || absent.split < ring->splits ||
+    if (ahead || !hp_half_split_is_next(ring, absent.split) || absent.split < ring->splits ||
         ring->state != HP_ROSTER_RUNNING) /* it may be of long ago */
         return 0;
     hp_join_group *m = find_join_group(conn->job, &absent, now);

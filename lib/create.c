@@ -117,6 +117,15 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
     return HOOP_SUCCESS;
 }
 
+/* A rank of the new ring has the same number in the old one. */
+static int
+is_numbered_alike(const hoop_comm *comm, const hoop_comm *part, int rank)
+{
+    return rank < 0 || !part->ring ||
+           (rank < comm->size && rank < part->ring->size &&
+            hp_member_same(&comm->ring->members[rank], &part->ring->members[rank]));
+}
+
 /* A new communicator of ranks of this one. */
 static hoop_result
 derive(hoop_comm *comm, const hp_derivation *how, hoop_comm **out, hoop_error *error)
@@ -133,6 +142,8 @@ derive(hoop_comm *comm, const hp_derivation *how, hoop_comm **out, hoop_error *e
         result = prepare(part, error);
     if (result == HOOP_SUCCESS)
         result = name_interrupt(hp_join_derived(part, comm, how, error), comm->rank, error);
+    if (result == HOOP_ERR_PEER_LOST && !how->shrink && is_numbered_alike(comm, part, error->rank))
+        comm->lost_in_split = *error; /* which is told to all ranks of the old ring, if that is shrunk */
     if (result != HOOP_SUCCESS) {
         give_up(part, error);
     } else if (part->size == 0) {
@@ -158,8 +169,6 @@ divide(hoop_comm *comm, hp_derivation how, hoop_comm **out)
         hp_progress_placed(comm, comm->splits);
         return HOOP_SUCCESS;
     }
-    if (error.code == HOOP_ERR_PEER_LOST)
-        comm->lost_in_split = error;
     /* the other ranks must not wait in a split for a rank whose call has failed; the server knows whether one does */
     hoop_error cause_for_others;
     char me[96];
@@ -243,6 +252,7 @@ shrink(hoop_comm *comm, hoop_comm **out)
 {
     hp_derivation how = {.shrink = 1};
     hoop_error error;
+    hp_err_set(&error, HOOP_ERR_TIMEOUT, "hoop_comm_shrink: this process did not run for the whole bring-up time");
     if (comm->shrunk) {
         hp_err_set(&error, HOOP_ERR_INVALID_USAGE,
                    "hoop_comm_shrink: this communicator has been shrunk already; shrink the one that came of it");
@@ -278,19 +288,24 @@ hoop_comm_shrink(hoop_comm *comm, hoop_comm **out)
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_comm_shrink cannot be called inside a group");
     if (hp_entry_may_wait(comm, "hoop_comm_shrink") != HOOP_SUCCESS)
         return HOOP_ERR_INVALID_USAGE;
-    if (!end_ring(comm))
-        return hp_entry_refuse(comm, HOOP_ERR_BUSY,
-                               "hoop_comm_shrink: another thread is stuck in this communicator, for instance in a "
-                               "call into the CUDA driver");
-    if (atomic_load(&comm->fault.on_stream) && !atomic_load(&comm->fault.seen))
-        return hp_entry_refuse(
-            comm, HOOP_ERR_INVALID_USAGE,
-            "hoop_comm_shrink: an operation on a CUDA stream has failed, and no call has returned the "
-            "error yet: wait for the stream, call hoop_comm_error, take the arrays from a copy, and "
-            "shrink then");
-    pthread_mutex_lock(&comm->driver.splitting);
-    hoop_result result = shrink(comm, out);
-    pthread_mutex_unlock(&comm->driver.splitting);
+    hp_progress_depart(comm); /* nobody destroys it meanwhile */
+    hoop_result result;
+    if (!end_ring(comm)) {
+        result = hp_entry_refuse(comm, HOOP_ERR_BUSY,
+                                 "hoop_comm_shrink: another thread is stuck in this communicator, for instance in a "
+                                 "call into the CUDA driver");
+    } else if (atomic_load(&comm->fault.on_stream) && !atomic_load(&comm->fault.seen)) {
+        result =
+            hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE,
+                            "hoop_comm_shrink: an operation on a CUDA stream has failed, and no call has returned the "
+                            "error yet: wait for the stream, call hoop_comm_error, take the arrays from a copy, and "
+                            "shrink then");
+    } else {
+        pthread_mutex_lock(&comm->driver.splitting);
+        result = shrink(comm, out);
+        pthread_mutex_unlock(&comm->driver.splitting);
+    }
+    hp_progress_return(comm);
     return result;
 }
 

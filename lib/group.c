@@ -11,6 +11,7 @@
 #include "base/wire.h"
 #include "lib/entry.h"
 #include "lib/progress.h"
+#include "lib/registry.h"
 #include "lib/works.h"
 
 #include <stdlib.h>
@@ -227,6 +228,10 @@ close_group(hoop_comm *comm, hoop_work **first, hoop_work **last)
     hoop_error error;
     hoop_result result;
     *first = *last = NULL;
+    if (comm && comm->forks != hp_forks()) { /* what the group holds is the parent's */
+        group.comm = NULL;
+        return hp_entry_check(comm);
+    }
     if (!comm || hp_group_open() != comm) { /* in a communicator that has failed no group was opened */
         result = hp_entry_check(comm);
         return result == HOOP_SUCCESS ? hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE,
@@ -283,7 +288,7 @@ hoop_group_end(hoop_comm *comm)
 {
     hoop_work *work = NULL;
     hoop_result result;
-    int mine = comm && hp_group_open() == comm;
+    int mine = comm && hp_group_open() == comm && comm->forks == hp_forks();
     if (hp_entry_may_wait(comm, "hoop_group_end") != HOOP_SUCCESS)
         return HOOP_ERR_INVALID_USAGE;
     if (mine)

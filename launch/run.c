@@ -127,7 +127,7 @@ finish(hp_run *run)
 {
     hp_output_all_ended(run->output);
     sum_up(run);
-    if (run->status != 0 && !run->by_signal)
+    if (run->status != 0 && run->status != 128 + run->by_signal) /* not what the user wanted */
         hp_recorders_report(&run->recorders);
     hp_silence_report(&run->silence);
     if (hp_output_backlog(run->output) == 0 || run->stop_now) {
@@ -175,6 +175,8 @@ static void
 time_limit_reached(void *arg)
 {
     hp_run *run = arg;
+    if (run->failure.running == 0) /* only their output, or a remote shell, is left */
+        return;
     hp_diag(run->output, "the time limit of %g s is reached; stopping %s",
             (double)run->options->timeout / (double)HP_SEC, hp_say_count((uint64_t)run->failure.running, "rank").text);
     show_table(run, HP_TABLE_ALL, 0);
@@ -206,8 +208,7 @@ look_after_ranks(void *arg)
     uint64_t now = hp_loop_now(run->loop);
     if (run->phase != RUNNING || failure->first.rank >= 0)
         return;
-    int stranded = run->server.stranded;
-    if (failure->running == 0 || (stranded > 0 && stranded >= failure->running)) {
+    if (failure->running == 0 || (run->server.stranded > 0 && run->server.stranded >= failure->running)) {
         if (failure->running > 0 || failure->well == 0)
             hp_diag(run->output, "nobody is left to take in processes that wait for a place%s",
                     hp_say_others(failure->running, 0).text);

@@ -321,6 +321,7 @@ check_stopped(void)
 {
     is_int(124, play("gsw01d", (hp_options){.timeout = 10 * HP_SEC}), "the time limit: status 124");
     ok(says("the time limit of 10 s is reached; stopping 2 ranks") && was_sent(HP_MSG_STOP) == 1, "is said");
+    is_int(0, play("gs01wd", (hp_options){.timeout = 10 * HP_SEC}), "no time limit once all ranks have ended");
     is_int(130, play("gsi01d", (hp_options){0}), "SIGINT: status 130");
     ok(by_signal == SIGINT && says("hooprun: SIGINT; stopping 2 ranks"), "is said");
     is_int(130, play("gsii01d", (hp_options){0}), "twice at once, as of timeout(1)");

@@ -201,7 +201,7 @@ open_files_of(rank_files *files, int dir, int rank, int force)
     char name[24];
     snprintf(name, sizeof(name), "rank.%d", rank);
     int is_new, folder = open_folder(dir, name, &is_new), i, number;
-    int how = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (force ? O_TRUNC : O_EXCL);
+    int how = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (force ? 0 : O_EXCL);
     int result = folder;
     for (i = 0; i < STREAMS && result >= 0; i++)
         result = files->fd[STREAMS * rank + i] = openat(folder, names[i], how, 0666);
@@ -253,7 +253,14 @@ close_files(rank_files *files)
     free(files);
 }
 
-/* The files too, and folders that are empty then: no rank has run. */
+static int
+is_empty(int fd)
+{
+    struct stat st;
+    return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0;
+}
+
+/* The files too, and folders that are empty then: no rank has run. What an earlier run has written stays. */
 static void
 remove_files(rank_files *files)
 {
@@ -262,7 +269,7 @@ remove_files(rank_files *files)
         snprintf(name, sizeof(name), "rank.%d", rank);
         int folder = openat(files->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         for (int i = 0; i < STREAMS && folder >= 0; i++)
-            if (files->fd[STREAMS * rank + i] >= 0)
+            if (is_empty(files->fd[STREAMS * rank + i]))
                 unlinkat(folder, names[i], 0);
         if (folder >= 0)
             close(folder);
@@ -348,6 +355,9 @@ hp_output_rank(hp_output *output, int rank, int stream, const uint8_t *bytes, si
 void
 hp_output_keep(hp_output *output)
 {
+    for (int i = 0; output->files && !output->kept && i < output->files->count; i++)
+        if (ftruncate(output->files->fd[i], 0) < 0 && errno != EINVAL) /* with --force it may be an earlier run's */
+            hp_diag(output, "cannot empty a file of --output-dir: %s", strerror(errno));
     output->kept = 1;
 }
 

@@ -120,6 +120,8 @@ refused '--output-dir .*/runs/1: rank.0/stdout is there already; name another fo
 is first "$(cat runs/1/rank.1/stdout)" '... is as it was'
 run -n 2 --output-dir runs/1 --force echo third
 is third "$(cat runs/1/rank.1/stdout)" '--force writes over it'
+run -n 2 --output-dir runs/1 --force ./nosuch 2>/dev/null
+is third "$(cat runs/1/rank.1/stdout)" 'not where no rank has run'
 run -n 2 --output-dir runs/2 --tee sh -c 'echo "out $HOOP_RANK"; echo "err $HOOP_RANK" >&2'
 is 'out 0 out 1 err 0 err 1' "$(echo $(sort out) $(sort err))" '--tee shows the lines'
 is 'out 1 err 0' "$(cat runs/2/rank.1/stdout runs/2/rank.0/stderr | tr '\n' ' ' | sed 's/ $//')" '... and writes them'

@@ -265,7 +265,15 @@ begin_entry(parser *p, span word)
         if (colon && *colon != ':')
             return complain(p, word, "has text after ']' that is not :SLOTS; write [fd00::1]:4");
     } else if (literal) {
-        return HOOP_SUCCESS;
+        char text[INET6_ADDRSTRLEN] = "";
+        const char *scope = memchr(host.at, '%', host.size);
+        size_t n = scope ? (size_t)(scope - host.at) : host.size;
+        uint8_t address[16];
+        if (n < sizeof(text))
+            memcpy(text, host.at, n);
+        return inet_pton(AF_INET6, text, address) == 1
+                   ? HOOP_SUCCESS
+                   : complain(p, word, "has several ':' and is no IPv6 address; write HOST:SLOTS, or [fd00::1]:4");
     } else if (colon) {
         p->entry.pattern.size = (size_t)(colon - word.at);
     }

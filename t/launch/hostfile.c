@@ -60,8 +60,10 @@ static const bad refused[] = {
     {"node1 slots=", "hosts:1: word \"slots=\" has no valid number of slots; write a whole number from 1 to 65536"},
     {"node1 slots=-1", "hosts:1: word \"slots=-1\" has no valid number of slots; write a whole number from 1 to 65536"},
     {"node1:", "hosts:1: word \"node1:\" has no valid number of slots; write a whole number from 1 to 65536"},
-    {"node1:2:3:x y", "hosts:1: word \"y\" is no attribute; write one host a line, or a comma between, and slots=N, "
-                      "iface=NAME or addr=IP"},
+    {"node1:4:2",
+     "hosts:1: word \"node1:4:2\" has several ':' and is no IPv6 address; write HOST:SLOTS, or [fd00::1]:4"},
+    {"fd00::3 y", "hosts:1: word \"y\" is no attribute; write one host a line, or a comma between, and slots=N, "
+                  "iface=NAME or addr=IP"},
     {"node1:99999999999999999999",
      "hosts:1: word \"node1:99999999999999999999\" has no valid number of slots; write a whole number from 1 to 65536"},
     {"node1:2 slots=2", "hosts:1: word \"slots=2\" gives a host its slots twice; write host:N or slots=N, not both"},

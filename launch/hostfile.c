@@ -245,6 +245,18 @@ set_slots(parser *p, int *slots, span word, span value)
     return HOOP_SUCCESS;
 }
 
+/* Also with a scope behind '%'. */
+static int
+is_ipv6(span host)
+{
+    char text[INET6_ADDRSTRLEN];
+    uint8_t bytes[16];
+    const char *scope = memchr(host.at, '%', host.size);
+    int n = (int)(scope ? (size_t)(scope - host.at) : host.size);
+    return snprintf(text, sizeof(text), "%.*s", n, host.at) == n && n < (int)sizeof(text) &&
+           inet_pton(AF_INET6, text, bytes) == 1;
+}
+
 /* "[fd00::1]:4", "me@[fd00::1]", "fd00::1", "node[1-4]:8", "node1:8": cuts the slots off; what is left is the pattern. */
 static hoop_result
 begin_entry(parser *p, span word)
@@ -258,22 +270,16 @@ begin_entry(parser *p, span word)
     if (literal && host.at[0] == '[' && close) {
         int n = snprintf(p->entry.plain, sizeof(p->entry.plain), "%.*s%.*s", (int)(host.at - word.at), word.at,
                          (int)(close - host.at) - 1, host.at + 1);
-        if (n >= (int)sizeof(p->entry.plain))
+        if (n >= (int)sizeof(p->entry.plain) || !is_ipv6((span){host.at + 1, (size_t)(close - host.at) - 1}))
             return complain(p, word, "is no address; write [fd00::1]:4");
         p->entry.pattern = (span){p->entry.plain, strlen(p->entry.plain)};
         colon = close + 1 < host.at + host.size ? close + 1 : NULL;
         if (colon && *colon != ':')
             return complain(p, word, "has text after ']' that is not :SLOTS; write [fd00::1]:4");
     } else if (literal) {
-        char text[INET6_ADDRSTRLEN] = "";
-        const char *scope = memchr(host.at, '%', host.size);
-        size_t n = scope ? (size_t)(scope - host.at) : host.size;
-        uint8_t address[16];
-        if (n < sizeof(text))
-            memcpy(text, host.at, n);
-        return inet_pton(AF_INET6, text, address) == 1
-                   ? HOOP_SUCCESS
-                   : complain(p, word, "has several ':' and is no IPv6 address; write HOST:SLOTS, or [fd00::1]:4");
+        if (!is_ipv6(host))
+            return complain(p, word, "has several ':' and is no IPv6 address; write HOST:SLOTS, or [fd00::1]:4");
+        return HOOP_SUCCESS;
     } else if (colon) {
         p->entry.pattern.size = (size_t)(colon - word.at);
     }

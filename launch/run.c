@@ -127,7 +127,7 @@ finish(hp_run *run)
 {
     hp_output_all_ended(run->output);
     sum_up(run);
-    if (run->status != 0 && run->status != 128 + run->by_signal) /* not what the user wanted */
+    if (run->status != 0 && !(run->by_signal && run->status == 128 + run->by_signal)) /* not what the user wanted */
         hp_recorders_report(&run->recorders);
     hp_silence_report(&run->silence);
     if (hp_output_backlog(run->output) == 0 || run->stop_now) {

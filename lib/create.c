@@ -252,12 +252,12 @@ shrink(hoop_comm *comm, hoop_comm **out)
 {
     hp_derivation how = {.shrink = 1};
     hoop_error error;
-    hp_err_set(&error, HOOP_ERR_TIMEOUT, "hoop_comm_shrink: this process did not run for the whole bring-up time");
     if (comm->shrunk) {
         hp_err_set(&error, HOOP_ERR_INVALID_USAGE,
                    "hoop_comm_shrink: this communicator has been shrunk already; shrink the one that came of it");
         return hp_entry_fail_later(comm, &error);
     }
+    hp_err_set(&error, HOOP_ERR_TIMEOUT, "hoop_comm_shrink: this process did not run for the whole bring-up time");
     uint64_t until = hp_now() + hp_join_limit(comm);
     hoop_result result = check_quorum(comm, &error) == HOOP_SUCCESS ? HOOP_ERR_PEER_LOST : HOOP_ERR_NO_QUORUM;
     for (uint64_t now; result == HOOP_ERR_PEER_LOST && (now = hp_now()) < until;) {
@@ -276,6 +276,25 @@ shrink(hoop_comm *comm, hoop_comm **out)
     return result == HOOP_SUCCESS ? result : hp_entry_fail_later(comm, &error);
 }
 
+static hoop_result
+end_and_shrink(hoop_comm *comm, hoop_comm **out)
+{
+    if (!end_ring(comm))
+        return hp_entry_refuse(comm, HOOP_ERR_BUSY,
+                               "hoop_comm_shrink: another thread is stuck in this communicator, for instance in a "
+                               "call into the CUDA driver");
+    if (atomic_load(&comm->fault.on_stream) && !atomic_load(&comm->fault.seen))
+        return hp_entry_refuse(
+            comm, HOOP_ERR_INVALID_USAGE,
+            "hoop_comm_shrink: an operation on a CUDA stream has failed, and no call has returned the "
+            "error yet: wait for the stream, call hoop_comm_error, take the arrays from a copy, and "
+            "shrink then");
+    pthread_mutex_lock(&comm->driver.splitting);
+    hoop_result result = shrink(comm, out);
+    pthread_mutex_unlock(&comm->driver.splitting);
+    return result;
+}
+
 hoop_result
 hoop_comm_shrink(hoop_comm *comm, hoop_comm **out)
 {
@@ -289,22 +308,7 @@ hoop_comm_shrink(hoop_comm *comm, hoop_comm **out)
     if (hp_entry_may_wait(comm, "hoop_comm_shrink") != HOOP_SUCCESS)
         return HOOP_ERR_INVALID_USAGE;
     hp_progress_depart(comm); /* nobody destroys it meanwhile */
-    hoop_result result;
-    if (!end_ring(comm)) {
-        result = hp_entry_refuse(comm, HOOP_ERR_BUSY,
-                                 "hoop_comm_shrink: another thread is stuck in this communicator, for instance in a "
-                                 "call into the CUDA driver");
-    } else if (atomic_load(&comm->fault.on_stream) && !atomic_load(&comm->fault.seen)) {
-        result =
-            hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE,
-                            "hoop_comm_shrink: an operation on a CUDA stream has failed, and no call has returned the "
-                            "error yet: wait for the stream, call hoop_comm_error, take the arrays from a copy, and "
-                            "shrink then");
-    } else {
-        pthread_mutex_lock(&comm->driver.splitting);
-        result = shrink(comm, out);
-        pthread_mutex_unlock(&comm->driver.splitting);
-    }
+    hoop_result result = end_and_shrink(comm, out);
     hp_progress_return(comm);
     return result;
 }

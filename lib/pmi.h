@@ -50,9 +50,9 @@ int hp_pmi_word(const char *line, const char *key, char *value, size_t size);
  * *size: the processes of the job. Once it is open, opening it again is nothing. Close ends the thread and the
  * connection of libpmix, unless an MPI library of the process has opened it, too; no effect unless it is open. A forked
  * child must call none of these. The barrier is of all processes, and afterwards what was put can be read; after one that
- * was not complete in time the process is still inside, and the next call waits on. Likewise, after a put
- * that was not complete in time, the next one waits until that text is put, and puts no other. Nothing waits longer than it is given, also if the launcher's daemon is stopped.
- * Errors are HOOP_ERR_RENDEZVOUS, with a whole sentence.
+ * was not complete in time the process is still inside, and the next call waits on. Likewise, after a put that was not
+ * complete in time, the next one waits until that text is put, and puts no other. Nothing waits longer than it is given,
+ * also if the launcher's daemon is stopped. Errors are HOOP_ERR_RENDEZVOUS, with a whole sentence.
  */
 hoop_result hp_pmix_open(int *size, hp_bounded_wait *wait, hoop_error *error);
 hoop_result hp_pmix_put(const char *key, const char *value, hp_bounded_wait *wait, hoop_error *error);

@@ -62,6 +62,9 @@ static const bad refused[] = {
     {"node1:", "hosts:1: word \"node1:\" has no valid number of slots; write a whole number from 1 to 65536"},
     {"node1:4:2",
      "hosts:1: word \"node1:4:2\" has several ':' and is no IPv6 address; write HOST:SLOTS, or [fd00::1]:4"},
+    {"node1:2:3:x y",
+     "hosts:1: word \"node1:2:3:x\" has several ':' and is no IPv6 address; write HOST:SLOTS, or [fd00::1]:4"},
+    {"[node1:4]:2", "hosts:1: word \"[node1:4]:2\" is no address; write [fd00::1]:4"},
     {"fd00::3 y", "hosts:1: word \"y\" is no attribute; write one host a line, or a comma between, and slots=N, "
                   "iface=NAME or addr=IP"},
     {"node1:99999999999999999999",
